@@ -28,8 +28,12 @@ _STATES = (DELIVERED, PENDING, ON_HOLD, DEAD)
 _STATE_OUTCOMES = ("arrived", "pending", "on-hold", "dead")
 _NOT_ROUTED = "not-routed"
 _NO_DESTINATION = "no-destination"
-EVENT_OUTCOMES = (*_STATE_OUTCOMES, _NO_DESTINATION, _NOT_ROUTED)
-"""The outcomes of an event: the state of its worst delivery, or why it has none."""
+_SUPPRESSED = "suppressed"
+EVENT_OUTCOMES = (*_STATE_OUTCOMES, _SUPPRESSED, _NO_DESTINATION, _NOT_ROUTED)
+"""The outcomes of an event: the state of its worst delivery, or why it has none.
+
+A suppressed event may have deliveries to observer plugins.
+"""
 
 _RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
 _IS_THERE = destinations.c.name == deliveries.c.destination
@@ -104,25 +108,36 @@ def _count_events(connection: Connection, period: Period, kinds: Iterable[str]) 
         .scalar_subquery()
     )
     is_on_hold = events.c.routing_error.is_not(None)
+    is_suppressed = events.c.suppressed_by.is_not(None)
     each = (
-        select(events.c.routed, is_on_hold.label("on_hold"), worst.label("worst"))
+        select(
+            events.c.routed,
+            is_on_hold.label("on_hold"),
+            is_suppressed.label("suppressed"),
+            worst.label("worst"),
+        )
         .where(*_within_period(period), events.c.event_type.in_(list(kinds)))
         .subquery()
     )
-    columns = each.c.routed, each.c.on_hold, each.c.worst
+    columns = each.c.routed, each.c.on_hold, each.c.suppressed, each.c.worst
     counts = dict.fromkeys(EVENT_OUTCOMES, 0)
-    for routed, on_hold, rank_of_worst, count in connection.execute(
+    for routed, on_hold, suppressed, rank_of_worst, count in connection.execute(
         select(*columns, func.count()).group_by(*columns)
     ):
-        counts[classify_event(routed=routed, on_hold=on_hold, worst=rank_of_worst)] += count
+        outcome = classify_event(
+            routed=routed, on_hold=on_hold, suppressed=suppressed, worst=rank_of_worst
+        )
+        counts[outcome] += count
     return counts
 
 
-def classify_event(*, routed: bool, on_hold: bool, worst: int | None) -> str:
+def classify_event(*, routed: bool, on_hold: bool, suppressed: bool, worst: int | None) -> str:
     """Return the outcome of an event.
 
     From the rank of its worst delivery, None without any; `on_hold` if the event itself is.
     """
+    if suppressed:
+        return _SUPPRESSED
     if worst is not None:
         return _STATE_OUTCOMES[worst]
     if on_hold:

@@ -25,7 +25,7 @@ from tocsin.store.tables import (
     write_backs,
 )
 
-_EVENT = ("id", "event_type", "timestamp", "routed", "routing_error", "subject")
+_EVENT = ("id", "event_type", "timestamp", "routed", "routing_error", "suppressed_by", "subject")
 
 
 def load_events_about(connection: Connection, *subjects: str) -> dict[str, list[dict[str, Any]]]:
@@ -48,8 +48,14 @@ def _represent_event(row: RowMapping, its_deliveries: Sequence[dict[str, Any]]) 
         "id": row["id"],
         "event_type": row["event_type"],
         "timestamp": isoformat(row["timestamp"]),
-        "outcome": classify_event(routed=row["routed"], on_hold=reason is not None, worst=worst),
+        "outcome": classify_event(
+            routed=row["routed"],
+            on_hold=reason is not None,
+            suppressed=row["suppressed_by"] is not None,
+            worst=worst,
+        ),
         "reason": reason,
+        "suppressed_by": row["suppressed_by"],
         "deliveries": its_deliveries,
     }
 

@@ -65,6 +65,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "schedules": CommandEntry("Manage recurring investigations of a running service.", "schedules"),
     "deliveries": CommandEntry("List, inspect and resend deliveries.", "deliveries"),
     "destinations": CommandEntry("Manage destinations of a running service.", "destinations"),
+    "suppressions": CommandEntry("Manage suppression rules of a running service.", "suppressions"),
     "backup": CommandEntry("Create, verify and restore backups.", "backup"),
     "db": CommandEntry("Upgrade and copy the database, and show its encryption keys.", "database"),
     "admin": CommandEntry("Manage admin tokens and signing keys.", "admin"),

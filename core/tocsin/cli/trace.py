@@ -91,7 +91,8 @@ def _investigation(session: dict[str, Any], depth: int) -> Iterator[TraceLine]:
 
 
 def _event(event: dict[str, Any], depth: int) -> Iterator[TraceLine]:
-    detail = "; ".join(filter(None, (event["event_type"], event["reason"])))
+    rule = event["suppressed_by"] and f"suppressed by {event['suppressed_by']}"
+    detail = "; ".join(filter(None, (event["event_type"], event["reason"], rule)))
     yield depth, _record("event", event["id"], event["outcome"], event["timestamp"], detail)
     for delivery in event["deliveries"]:
         yield from _delivery(delivery, depth + 1)

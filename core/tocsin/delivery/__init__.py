@@ -93,6 +93,14 @@ from tocsin.delivery.routing.reroute import (
     reroute_events,
 )
 from tocsin.delivery.routing.router import Router
+from tocsin.delivery.routing.suppression_records import (
+    NewSuppression,
+    SuppressionNameTakenError,
+    create_suppression,
+    end_suppression,
+    list_suppressions,
+    load_suppression,
+)
 from tocsin.delivery.sending.worker_pool import WorkerPool
 
 __all__ = [
@@ -115,6 +123,7 @@ __all__ = [
     "DestinationState",
     "DestinationValidator",
     "InvalidDestinationError",
+    "NewSuppression",
     "NoSuchDeliveryError",
     "NoSuchDestinationError",
     "NotReplayableError",
@@ -130,6 +139,7 @@ __all__ = [
     "ShardAssignment",
     "StopReason",
     "StoredAttemptLog",
+    "SuppressionNameTakenError",
     "WorkerPool",
     "apply_destinations",
     "build_sample",
@@ -139,8 +149,10 @@ __all__ = [
     "count_waiting",
     "create_destination",
     "create_replay",
+    "create_suppression",
     "delete_destination",
     "describe_status",
+    "end_suppression",
     "expire_deliveries",
     "find_routing_hold",
     "hold_pending_deliveries",
@@ -150,12 +162,14 @@ __all__ = [
     "list_deliveries",
     "list_destinations",
     "list_replays",
+    "list_suppressions",
     "load_applied_from",
     "load_delivery",
     "load_destination",
     "load_destinations",
     "load_event",
     "load_replay",
+    "load_suppression",
     "measure_replay",
     "plan_destinations",
     "read_backlogs",

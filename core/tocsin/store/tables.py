@@ -473,6 +473,7 @@ events = Table(
     Column("context", Document, nullable=False),
     Column("routed", Boolean, nullable=False),
     Column("routing_error", Text),  # why an event that is not routed is on hold
+    Column("suppressed_by", String(100)),  # the name of the rule, if any
     Index("ix_events_subject", "subject"),
     Index("ix_events_timestamp", "timestamp"),
 )
@@ -482,6 +483,23 @@ Index(
     events.c.id,
     sqlite_where=events.c.routed.is_(False),
     postgresql_where=events.c.routed.is_(False),
+)
+
+# Rules that keep events from destinations; kept after their end, since events name them
+suppressions = Table(
+    "suppressions",
+    metadata,
+    Column("name", String(100), primary_key=True),
+    Column("owner", String(300), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("provider", String(100)),
+    Column("title", String(300)),  # a pattern
+    Column("entity", String(2048)),
+    Column("cidr", String(50)),
+    Column("created_by", String(300), nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("ends_at", Timestamp, nullable=False),
+    Column("suppressed_events", BigInteger, nullable=False),
 )
 
 # Destinations. `settings` holds the operator's settings: with references to secrets if they come

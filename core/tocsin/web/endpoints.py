@@ -34,6 +34,7 @@ from tocsin.web.routes import (
     search,
     service,
     sessions,
+    suppressions,
     triage,
 )
 from tocsin.web.routes.docs import make_page
@@ -85,6 +86,7 @@ ENDPOINTS = (
     *destinations.ENDPOINTS,
     *deliveries.ENDPOINTS,
     *replays.ENDPOINTS,
+    *suppressions.ENDPOINTS,
     *erasures.ENDPOINTS,
     *providers.ENDPOINTS,
     *quarantine.ENDPOINTS,

@@ -141,6 +141,7 @@ INCIDENT_REMOVED = ProblemType(
 API_KEY_NOT_FOUND = _not_found("API key", f"/api/admin/api-keys/{KEY_ID}")
 API_CLIENT_NOT_FOUND = _not_found("API client", f"/api/admin/api-clients/{CLIENT_ID}")
 DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar")
+SUPPRESSION_NOT_FOUND = _not_found("suppression rule", "/api/admin/suppressions/pentest-2026")
 DELIVERY_NOT_FOUND = _not_found("delivery", f"/api/admin/deliveries/{DELIVERY_ID}")
 REPLAY_NOT_FOUND = _not_found("replay", f"/api/admin/replays/{REPLAY_ID}")
 BACKFILL_NOT_FOUND = _not_found("backfill", f"/api/admin/backfills/{BACKFILL_ID}")
@@ -196,6 +197,14 @@ DESTINATION_NAME_TAKEN = ProblemType(
     kind=ProblemKind.NAME_TAKEN,
     example={"name": "soar"},
     path="/api/admin/destinations",
+)
+SUPPRESSION_NAME_TAKEN = ProblemType(
+    "suppression-name-taken",
+    409,
+    "A suppression rule named {name!r} already exists. Names of ended rules cannot be used again.",
+    kind=ProblemKind.NAME_TAKEN,
+    example={"name": "pentest-2026"},
+    path="/api/admin/suppressions",
 )
 SCHEDULE_NAME_TAKEN = ProblemType(
     "schedule-name-taken",

@@ -19,6 +19,7 @@ from tocsin.model import EventType
 from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.schemas.examples import SCHEDULE_ID
+from tocsin.web.schemas.suppressions import NewSuppressionRule
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -301,6 +302,10 @@ CALLS = [
     ("POST", "/api/admin/backfills/{backfill_id}/cancel", {}),
     ("GET", "/api/admin/quarantine", {}),
     ("GET", "/api/admin/quarantine/{record_id}", {}),
+    ("POST", "/api/admin/suppressions", {"json": NewSuppressionRule.EXAMPLE | {"name": "soar"}}),
+    ("GET", "/api/admin/suppressions", {}),
+    ("GET", "/api/admin/suppressions/{name}", {}),
+    ("DELETE", "/api/admin/suppressions/{name}", {}),
     ("POST", "/api/admin/schedules", {"json": SCHEDULE}),
     ("GET", "/api/admin/schedules", {}),
     ("GET", "/api/admin/schedules/upcoming", {}),

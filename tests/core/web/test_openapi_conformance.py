@@ -32,6 +32,7 @@ from tocsin.web.routes import (
     quarantine,
     schedules,
     search,
+    suppressions,
     triage,
 )
 from tocsin.web.schemas.examples import SESSION_ID
@@ -46,6 +47,7 @@ CURSORS = {
     "/api/admin/replays": PageCursor("r", "0").encode(),
     "/api/admin/backfills": PageCursor("b", "0").encode(),
     "/api/admin/quarantine": PageCursor(quarantine.LIST, "0").encode(),
+    "/api/admin/suppressions": PageCursor.at_name(suppressions.LIST, "0").encode(),
     "/api/admin/destinations": PageCursor.at_name(destinations.LIST, "0").encode(),
     "/api/admin/schedules": CompositeCursor(schedules.LIST, ("", "")).encode(),
     "/api/admin/schedules/{schedule_id}/runs": PageCursor(schedules.RUNS, "0").encode(),

@@ -55,7 +55,8 @@ def record_application(connection: Connection) -> None:
 def was_missed(applied_from: datetime | None) -> ColumnElement[bool]:
     """Return the condition of events that were routed to nobody before anything was applied."""
     delivery = exists().where(deliveries.c.event_id == events.c.id)
-    routed = and_(events.c.routed.is_(True), ~delivery)
+    is_suppressed = events.c.suppressed_by.is_not(None)
+    routed = and_(events.c.routed.is_(True), ~is_suppressed, ~delivery)
     return routed if applied_from is None else and_(events.c.timestamp < applied_from, routed)
 
 

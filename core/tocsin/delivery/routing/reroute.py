@@ -55,11 +55,16 @@ def reroute_events(
 
 
 def _is_unmatched(since: datetime, until: datetime) -> ColumnElement[bool]:
-    """Return the condition of routed events without a delivery, but to observer plugins."""
+    """Return the condition of routed events without a delivery, but to observer plugins.
+
+    Suppressed events are not among them.
+    """
     delivery = exists().where(
         deliveries.c.event_id == events.c.id,
         deliveries.c.destination.not_like(f"{OBSERVER_PREFIX}%"),
     )
     in_period = and_(events.c.timestamp >= since, events.c.timestamp < until)
     is_event = events.c.event_type.in_(list(EventType))
-    return and_(in_period, is_event, events.c.routed.is_(True), ~delivery)
+    return and_(
+        in_period, is_event, events.c.routed.is_(True), events.c.suppressed_by.is_(None), ~delivery
+    )

@@ -37,6 +37,7 @@ from tocsin.delivery.routing.plan import (
     is_wanted_change,
     trace_plan,
 )
+from tocsin.delivery.routing.suppression import SuppressionMatches, match_rules
 from tocsin.delivery.sending.worker import Worker
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
@@ -170,6 +171,7 @@ class RoutingBatch:
     revisions: Sequence[tuple[str, int]]
     is_share: bool
     """Whether there may be older unrouted events of other shards."""
+    suppression: SuppressionMatches
 
 
 async def route_events(
@@ -190,7 +192,9 @@ async def route_events(
     """
     while True:
         started_ns = time_ns()
-        batch = await database.read(_read_batch, routes, most, whole=bool(workers), share=share)
+        batch = await database.read(
+            _read_batch, routes, most, now, whole=bool(workers), share=share
+        )
         if not batch.unrouted.events and not batch.unrouted.unreadable:
             return RoutingResult(0, frozenset(), {})
         stopped = threading.Event()
@@ -209,13 +213,20 @@ async def route_events(
 
 
 def _read_batch(
-    connection: Connection, routes: Routes, most: int, *, whole: bool, share: EventShare | None
+    connection: Connection,
+    routes: Routes,
+    most: int,
+    now: datetime,
+    *,
+    whole: bool,
+    share: EventShare | None,
 ) -> RoutingBatch:
     revisions = load_revisions(connection)
     current = routes.current(connection, revisions)
     whole = whole or tracing.is_on() or any(route.when is not None for route in current)
     unrouted = load_unrouted(connection, most, whole=whole, share=share)
-    return RoutingBatch(unrouted, current, revisions, is_share=share is not None)
+    suppression = match_rules(connection, unrouted.events, now)
+    return RoutingBatch(unrouted, current, revisions, share is not None, suppression)
 
 
 def _match_events(batch: RoutingBatch, stopped: threading.Event) -> RoutingPlan:
@@ -226,7 +237,8 @@ def _match_events(batch: RoutingBatch, stopped: threading.Event) -> RoutingPlan:
         for route in batch.routes:
             if stopped.is_set():
                 return plan
-            _match_event(plan, event, route)
+            if not batch.suppression.excludes(event, route.destination):
+                _match_event(plan, event, route)
         plan.routed.append(event)
         if monotonic() - begin > _MAX_ROUTING_SECONDS:
             break
@@ -276,13 +288,14 @@ def _store_plan(
 ) -> RoutingResult | None:
     """Store the deliveries and return the result; None to start again.
 
-    So if destinations have changed, or another node has routed all of these events meanwhile.
+    So if destinations or suppression rules have changed, or another node has routed all of these
+    events meanwhile.
     """
     # or a later event of a subject could be offered before an earlier one
     lock_subjects(
         connection, {name for each in plan.routed for name in (each.subject, *each.related)}
     )
-    if load_revisions(connection) != batch.revisions:
+    if load_revisions(connection) != batch.revisions or batch.suppression.is_outdated(connection):
         return None
     ids = {event.id for event in plan.routed} | set(batch.unrouted.unreadable)
     waiting = find_still_unrouted(connection, ids)
@@ -303,6 +316,7 @@ def _store_plan(
     on_hold = [(event, to, why) for event, to, why in plan.on_hold if is_new(event, to)]
     leased = queue.offer(connection, wanted, now, on_hold, vacancies)
     mark_routed(connection, routed)
+    batch.suppression.record(connection, routed)
     unreadable = {id_: why for id_, why in batch.unrouted.unreadable.items() if id_ in waiting}
     for id_, why in unreadable.items():
         _log.error("routing failed; the event is on hold", event_id=id_, reason=why)

@@ -44,6 +44,7 @@ from tocsin.web.console.views import (
     quarantine,
     schedules,
     search,
+    suppressions,
 )
 from tocsin.web.context import ApiServices
 from tocsin.web.problems import ProblemError, describe_error
@@ -58,6 +59,7 @@ _VIEWS = (
     search,
     deliveries,
     destinations,
+    suppressions,
     providers,
     quarantine,
     api_keys,

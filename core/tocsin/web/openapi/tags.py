@@ -82,6 +82,11 @@ TAGS = (
         "Deliveries with their attempts, replays of one or many, and rerouting of events.",
         ("/api/admin/deliveries", "/api/admin/replays", "/api/admin/events"),
     ),
+    EndpointTag(
+        "Suppressions",
+        "Rules that keep events from destinations until they end.",
+        ("/api/admin/suppressions",),
+    ),
     EndpointTag("Plugins", "Installed plugins and where they are used.", ("/api/admin/plugins",)),
     PLUGIN_ROUTES,
     EndpointTag("Audit", "Actions of admins, and counts of rejected calls.", ("/api/admin/audit",)),

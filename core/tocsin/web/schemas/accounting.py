@@ -119,10 +119,15 @@ class TracedEvent(ResponseModel):
     event_type: EventType
     timestamp: datetime
     outcome: str = Field(
-        description="Worst outcome of its deliveries; `no-destination` if there are none.",
+        description="Worst outcome of its deliveries; `suppressed` if a rule matched, "
+        "`no-destination` if there are none.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
     reason: str | None = Field(description="Reason why the event itself is on hold, if it is.")
+    suppressed_by: str | None = Field(
+        description="Name of the suppression rule that matched. The only deliveries of the event "
+        "are to observer plugins."
+    )
     deliveries: list[TracedDelivery]
 
 
@@ -344,6 +349,7 @@ class Proof(ResponseModel):
             "pending": 1,
             "on_hold": 0,
             "dead": 0,
+            "suppressed": 0,
             "no-destination": 0,
             "not-routed": 0,
         },

@@ -1,0 +1,99 @@
+"""`tocsin suppressions`: suppression rules of a running service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
+from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
+
+app = typer.Typer(no_args_is_help=True, help="Manage suppression rules of a running service.")
+
+_COLUMNS = Columns(
+    (
+        *("name", "owner", "reason", "provider", "title", "entity", "cidr", "is_active"),
+        *("suppressed_events", "ends_at", "created_by", "created_at"),
+    ),
+    brief=("name", "owner", "is_active", "suppressed_events", "ends_at", "reason"),
+)
+RuleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the rule.")]
+
+
+@app.command()
+def create(
+    *,
+    name: RuleName,
+    owner: Annotated[str, typer.Option(help="Person or team that answers for the rule.")],
+    reason: Annotated[str, typer.Option(help="Why events are suppressed.")],
+    until: Annotated[
+        str, typer.Option(metavar="TIME", help="End of the rule, such as 2026-12-04T18:00:00Z.")
+    ],
+    provider: Annotated[str | None, typer.Option(help="Match this provider.")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Match the title; * is any text.")
+    ] = None,
+    entity: Annotated[
+        str | None, typer.Option(metavar="VALUE", help="Match an entity of the incident.")
+    ] = None,
+    cidr: Annotated[
+        str | None, typer.Option(help="Match an IP address of the incident by its network.")
+    ] = None,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a rule.
+
+    Events of incidents that match all given conditions are not delivered.
+    """
+    body = {"name": name, "owner": owner, "reason": reason, "ends_at": until}
+    conditions = {"provider": provider, "title": title, "entity": entity, "cidr": cidr}
+    body |= {key: value for key, value in conditions.items() if value is not None}
+    path = admin_path("suppressions")
+    record = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
+    print_record(record, _COLUMNS.every, as_json=as_json)
+
+
+@app.command("list")
+def list_all(
+    *,
+    active: Annotated[
+        bool, typer.Option("--active", help="Only list rules that have not ended.")
+    ] = False,
+    limit: Limit = 50,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """List rules with the number of suppressed events."""
+    query = {"active": "true"} if active else {}
+    path = admin_path("suppressions")
+    records = run_on_api(
+        url, token, lambda api: api.collect(path, "suppressions", limit=limit, **query)
+    )
+    print_records(records, _COLUMNS, as_json=as_json, wide=wide)
+
+
+@app.command()
+def show(
+    name: RuleName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """Show a rule."""
+    record = run_on_api(url, token, lambda api: api.call("GET", admin_path("suppressions", name)))
+    print_record(record, _COLUMNS.every, as_json=as_json)
+
+
+@app.command()
+def end(
+    name: RuleName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """End a rule now.
+
+    Events that it has suppressed are not delivered later.
+    """
+    path = admin_path("suppressions", name)
+    record = run_on_api(url, token, lambda api: api.call("DELETE", path))
+    print_record(record, _COLUMNS.every, as_json=as_json)

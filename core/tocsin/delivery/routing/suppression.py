@@ -1,0 +1,177 @@
+"""Suppression rules: which incidents' events are not delivered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
+from tocsin.model import ChangeType, Event, EventType
+from tocsin.store import is_in
+from tocsin.store.tables import events, incident_entities, incidents, suppressions
+
+_SUPPRESSED_TYPES = frozenset({EventType.INCIDENT_ALERT, ChangeType.INCIDENT_CHANGED})
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentFacts:
+    """The members of an incident that rules match."""
+
+    provider: str
+    title: str
+    entities: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressionRule:
+    """A rule that is active; all its conditions must match, and it has at least one."""
+
+    name: str
+    provider: str | None = None
+    title: str | None = None
+    """A pattern for the whole title; `*` stands for any text, and case does not matter."""
+    entity: str | None = None
+    network: IPv4Network | IPv6Network | None = None
+
+    @property
+    def needs_entities(self) -> bool:
+        """Whether the rule has a condition on entities."""
+        return self.entity is not None or self.network is not None
+
+    def matches(self, incident: IncidentFacts) -> bool:
+        """Return whether all conditions match."""
+        return (
+            (self.provider is None or self.provider == incident.provider)
+            and (self.title is None or matches_pattern(self.title, incident.title))
+            and (self.entity is None or self._has_entity(self.entity, incident.entities))
+            and (self.network is None or any(map(self._is_inside, incident.entities)))
+        )
+
+    def _has_entity(self, wanted: str, values: Iterable[str]) -> bool:
+        return wanted.casefold() in {value.casefold() for value in values}
+
+    def _is_inside(self, value: str) -> bool:
+        try:
+            return self.network is not None and ip_address(value) in self.network
+        except ValueError:  # another kind of entity
+            return False
+
+
+def matches_pattern(pattern: str, text: str) -> bool:
+    """Return whether a pattern with `*` matches the whole text, ignoring case.
+
+    Without backtracking: each literal part is searched once, after the part before it.
+    """
+    first, *others = pattern.casefold().split("*")
+    text = text.casefold()
+    if not others:
+        return text == first
+    if not text.startswith(first):
+        return False
+    *middle, last = others
+    position = len(first)
+    for part in middle:
+        found = text.find(part, position)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return len(text) - position >= len(last) and text.endswith(last)
+
+
+def load_active_rules(connection: Connection, now: datetime) -> list[SuppressionRule]:
+    """Return the rules that have not ended, the oldest first."""
+    query = select(suppressions).where(suppressions.c.ends_at > now)
+    ordered = query.order_by(suppressions.c.created_at, suppressions.c.name)
+    return [
+        SuppressionRule(
+            row["name"],
+            row["provider"],
+            row["title"],
+            row["entity"],
+            None if row["cidr"] is None else ip_network(row["cidr"]),
+        )
+        for row in connection.execute(ordered).mappings()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressionMatches:
+    """The rules at a time, and which of them suppress the events of a batch."""
+
+    rules: Sequence[SuppressionRule]
+    at: datetime
+    names: Mapping[str, str]
+    """The name of the first rule that matches, by event ID; not of events without a match."""
+
+    def excludes(self, event: Event, destination: str) -> bool:
+        """Return whether a rule keeps the event from the destination; never an observer plugin."""
+        return event.id in self.names and not destination.startswith(OBSERVER_PREFIX)
+
+    def is_outdated(self, connection: Connection) -> bool:
+        """Return whether rules were created or ended since the match."""
+        return load_active_rules(connection, self.at) != self.rules
+
+    def record(self, connection: Connection, routed: Iterable[Event]) -> None:
+        """Record which rule suppressed each of these events."""
+        ids = defaultdict(list)
+        for event in routed:
+            if event.id in self.names:
+                ids[self.names[event.id]].append(event.id)
+        for name in sorted(ids):  # in the same order on every node
+            connection.execute(_MARK, {"ids": ids[name], "rule": name})
+            connection.execute(_COUNT, {"rule": name, "more": len(ids[name])})
+
+
+def match_rules(
+    connection: Connection, unrouted: Iterable[Event], now: datetime
+) -> SuppressionMatches:
+    """Return which rules suppress these events.
+
+    An incident that is no longer stored matches no rule.
+    """
+    rules = load_active_rules(connection, now)
+    numbers = {
+        event.id: event.data["incident_number"]
+        for event in unrouted
+        if rules and event.event_type in _SUPPRESSED_TYPES
+    }
+    if not numbers:
+        return SuppressionMatches(rules, now, {})
+    wanted = sorted(set(numbers.values()))
+    facts = _load_facts(connection, wanted, entities=any(rule.needs_entities for rule in rules))
+    matched = {
+        number: next((rule.name for rule in rules if rule.matches(incident)), None)
+        for number, incident in facts.items()
+    }
+    names = {id_: name for id_, number in numbers.items() if (name := matched.get(number))}
+    return SuppressionMatches(rules, now, names)
+
+
+def _load_facts(
+    connection: Connection, numbers: Sequence[int], *, entities: bool
+) -> dict[int, IncidentFacts]:
+    values: dict[int, list[str]] = {number: [] for number in numbers}
+    if entities:
+        for number, value in connection.execute(_ENTITIES, {"numbers": numbers}):
+            values[number].append(value)
+    found = connection.execute(_INCIDENTS, {"numbers": numbers})
+    return {row.number: IncidentFacts(row.provider, row.title, values[row.number]) for row in found}
+
+
+_INCIDENTS = select(incidents.c.number, incidents.c.provider, incidents.c.title).where(
+    is_in(incidents.c.number, "numbers")
+)
+_ENTITIES = select(incident_entities.c.incident_number, incident_entities.c.value).where(
+    is_in(incident_entities.c.incident_number, "numbers")
+)
+_MARK = update(events).where(is_in(events.c.id, "ids")).values(suppressed_by=bindparam("rule"))
+_COUNT = (
+    update(suppressions)
+    .where(suppressions.c.name == bindparam("rule"))
+    .values(suppressed_events=suppressions.c.suppressed_events + bindparam("more"))
+)
