@@ -344,15 +344,7 @@ class Proof(ResponseModel):
             "quiet": 0,
             "rose-unalerted": 0,
         },
-        "events": {
-            "arrived": 0,
-            "pending": 1,
-            "on_hold": 0,
-            "dead": 0,
-            "suppressed": 0,
-            "no-destination": 0,
-            "not-routed": 0,
-        },
+        "events": dict.fromkeys(accounting.EVENT_OUTCOMES, 0) | {"pending": 1},
         "unaccounted": [],
     }
 
