@@ -60,7 +60,7 @@ def get_suppression(connection: Connection, call: RequestContext) -> Response:
     return Response(_represent(_find(connection, call), call))
 
 
-def end_suppression(connection: Connection, call: RequestContext) -> Response:
+def disable_suppression(connection: Connection, call: RequestContext) -> Response:
     """End a suppression rule now, and return it; a rule that has ended does not change."""
     name = _find(connection, call)["name"]
     ended = delivery.end_suppression(connection, name, call.services.clock.now())
@@ -132,7 +132,7 @@ ENDPOINTS = (
         path=_SUPPRESSION,
         access=AccessRole.ADMIN,
         summary="End a suppression rule now",
-        handler=end_suppression,
+        handler=disable_suppression,
         role=ConsoleRole.OPERATOR,
         response=SuppressionItem,
         action="suppression.end",

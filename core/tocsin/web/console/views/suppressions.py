@@ -44,7 +44,7 @@ ACTIONS = (
     ),
     ConsoleAction(
         path=f"{_LIST}/{{name}}/end",
-        handler=api.end_suppression,
+        handler=api.disable_suppression,
         page=_LIST,
         message="Suppression rule ended. New events are delivered.",
     ),
