@@ -376,7 +376,9 @@ class Router:
         """Route the waiting events, and return their number: 0 until something was applied."""
         if not self._is_applied and not await self._look_for_application():
             return 0
-        workers, now = await self._find_free(), self._clock.now()
+        patience = _VACANCY_PATIENCE if self._has_leased else timedelta()
+        workers = await self._pool.wait_for_free(patience) if self._pool else {}
+        now = self._clock.now()
         most, share = _batch_size(workers), None
         if self._assignment is not None:
             share = await self._assignment.find(now, is_behind=self._is_behind)
@@ -389,21 +391,6 @@ class Router:
         for name in result.queued:
             self._notifiers[queue_topic(name)].notify()
         return result.count
-
-    async def _find_free(self) -> Mapping[str, Worker]:
-        """Return the workers with a vacancy; waits for the first of those that were just filled.
-
-        A delivery that is leased costs less than one that is claimed. With a slow receiver, routing
-        does not wait for long, and the deliveries are claimed.
-        """
-        if self._pool is None:
-            return {}
-        free = self._pool.find_free()
-        end = monotonic() + _VACANCY_PATIENCE.total_seconds()
-        while not free and self._has_leased and monotonic() < end:
-            await self._pool.vacancies.wait(_VACANCY_PATIENCE)
-            free = self._pool.find_free()
-        return free
 
     async def _look_for_application(self) -> bool:
         """Return whether a configuration was applied; logs what it begins and ends to wait for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from time import monotonic
 
 import structlog
 
@@ -103,6 +104,19 @@ class WorkerPool:
         """Return the workers to which routing may lease deliveries, by destination."""
         workers = {name: running.worker for name, running in self._running.items()}
         return {name: worker for name, worker in workers.items() if worker.vacancy is not None}
+
+    async def wait_for_free(self, patience: timedelta) -> dict[str, Worker]:
+        """Return the free workers; waits for the first of them, unless patience ends before.
+
+        A delivery that is leased costs less than one that is claimed. With a slow receiver, routing
+        does not wait for long, and the deliveries are claimed.
+        """
+        free = self.find_free()
+        end = monotonic() + patience.total_seconds()
+        while not free and monotonic() < end:
+            await self.vacancies.wait(patience)
+            free = self.find_free()
+        return free
 
     def replace(self, make: Make, renderer: Renderer) -> None:
         """Use other channels for workers that start, and other templates for all of them."""
