@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import structlog
@@ -27,7 +27,7 @@ from tocsin.metrics import KEPT, Metrics
 from tocsin.node import open_node
 from tocsin.settings import Settings
 from tocsin.store.sqlite import make_engine
-from tocsin.store.tables import deliveries, destinations, metadata, sequences
+from tocsin.store.tables import deliveries, destinations, metadata, sequences, suppressions
 from workers import flush
 
 from .conftest import add, alert, destination
@@ -344,6 +344,16 @@ async def test_what_a_predecessor_left_is_taken_over(tmp_path, clock):
     async with open_node(settings, clock) as node:
         exposed = Exposed(await node.api.services.metrics.expose())
     assert exposed["tocsin_delivery_takeovers_total",] == 1
+
+
+async def test_suppressed_events_are_counted_over_all_rules(desk, database):
+    assert (await desk.expose())["tocsin_events_suppressed",] == 0
+    facts = {"owner": "ana", "reason": "a test", "title": "*scan*", "created_by": "ana"}
+    times = dict.fromkeys(("created_at", "ends_at"), datetime(2026, 11, 1, tzinfo=UTC))
+    rows = [{"name": f"r{n}", "suppressed_events": n, **facts, **times} for n in (2, 3)]
+    add_rules = insert(suppressions).values(rows)
+    await database.write(lambda connection: connection.execute(add_rules) and None)
+    assert (await desk.expose())["tocsin_events_suppressed",] == 5
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.delivery.queue.states import DEAD, IS_RESTING, ON_HOLD, PENDING, is_stored_as
 from tocsin.metrics import Metrics
-from tocsin.store.tables import deliveries, destinations, events
+from tocsin.store.tables import deliveries, destinations, events, suppressions
 
 _SHOWN_STATES = (DestinationState.ACTIVE, DestinationState.PAUSED, DestinationState.DISABLED)
 
@@ -70,12 +70,18 @@ BACKLOGS = (
     .order_by(destinations.c.name)
 )
 UNROUTED = select(func.count()).select_from(events).where(events.c.routed.is_(False))
+_SUPPRESSED = select(func.coalesce(func.sum(suppressions.c.suppressed_events), 0))
 
 
 def read_backlogs(connection: Connection, now: datetime) -> tuple[list[DeliveryBacklog], int]:
     """Return the backlogs of all destinations that are not deleted, and the unrouted events."""
     backlogs = list(_load_backlogs(connection, now))
     return backlogs, connection.execute(UNROUTED).scalar_one()
+
+
+def count_suppressed(connection: Connection) -> int:
+    """Return the number of events that were ever suppressed."""
+    return int(connection.execute(_SUPPRESSED).scalar_one())
 
 
 def _load_backlogs(connection: Connection, now: datetime) -> Iterator[DeliveryBacklog]:
@@ -144,17 +150,28 @@ class DeliveryGauges:
             "state",
         )
         self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that have not been routed")
+        self._suppressed = metrics.gauge(
+            "tocsin_events_suppressed",
+            "Events that suppression rules have kept from destinations since the first rule",
+        )
         self._hold = metrics.gauge(
             "tocsin_routing_on_hold",
             "Whether all events wait, because no configuration has been applied yet",
         )
 
     def show(
-        self, backlogs: Iterable[DeliveryBacklog], unrouted: int, now: datetime, *, on_hold: bool
+        self,
+        backlogs: Iterable[DeliveryBacklog],
+        unrouted: int,
+        suppressed: int,
+        now: datetime,
+        *,
+        on_hold: bool,
     ) -> None:
         """Expose these values, and nothing of earlier ones."""
         self.clear()
         self._unrouted.set(unrouted)
+        self._suppressed.set(suppressed)
         self._hold.set(on_hold)
         for backlog in backlogs:
             self._show(backlog, now)
@@ -164,6 +181,7 @@ class DeliveryGauges:
         for gauge in (self._depth, self._oldest, self._dead, self._breaker, self._state):
             gauge.clear()
         self._unrouted.set(nan)
+        self._suppressed.set(nan)
         self._hold.set(nan)
 
     def _show(self, backlog: DeliveryBacklog, now: datetime) -> None:

@@ -13,7 +13,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.clock import Clock
-from tocsin.delivery.metrics.gauges import DeliveryBacklog, DeliveryGauges, read_backlogs
+from tocsin.delivery.metrics.gauges import (
+    DeliveryBacklog,
+    DeliveryGauges,
+    count_suppressed,
+    read_backlogs,
+)
 from tocsin.delivery.queue.states import DELIVERED, AttemptResult
 from tocsin.delivery.routing.hold import find_routing_hold
 from tocsin.metrics import Metrics
@@ -122,14 +127,14 @@ class DeliveryMetrics:
         known, now = self.meters.known(), self._clock.now()
         try:
             async with asyncio.timeout(_PATIENCE):
-                backlogs, unrouted, hold = await self._database.read(_read_gauges, now)
+                backlogs, unrouted, suppressed, hold = await self._database.read(_read_gauges, now)
         except (SQLAlchemyError, OSError) as error:
             reason = str(getattr(error, "orig", None) or error) or "no response in time"
             _log.warning("backlog cannot be measured", reason=reason)
             self._gauges.clear()
             self._database_up.set(0)
             return
-        self._gauges.show(backlogs, unrouted, now, on_hold=hold is not None)
+        self._gauges.show(backlogs, unrouted, suppressed, now, on_hold=hold is not None)
         self._database_up.set(1)
         for name in known.keys() - {backlog.destination for backlog in backlogs}:
             self.meters.forget(name, known[name])
@@ -137,8 +142,9 @@ class DeliveryMetrics:
 
 def _read_gauges(
     connection: Connection, now: datetime
-) -> tuple[list[DeliveryBacklog], int, str | None]:
-    return *read_backlogs(connection, now), find_routing_hold(connection)
+) -> tuple[list[DeliveryBacklog], int, int, str | None]:
+    backlogs, unrouted = read_backlogs(connection, now)
+    return backlogs, unrouted, count_suppressed(connection), find_routing_hold(connection)
 
 
 def _seconds(begin: datetime, end: datetime) -> float:
