@@ -85,8 +85,6 @@ def matches_pattern(pattern: str, text: str) -> bool:
 
 def load_active_rules(connection: Connection, now: datetime) -> list[SuppressionRule]:
     """Return the rules that have not ended, the oldest first."""
-    query = select(suppressions).where(suppressions.c.ends_at > now)
-    ordered = query.order_by(suppressions.c.created_at, suppressions.c.name)
     return [
         SuppressionRule(
             row["name"],
@@ -95,7 +93,7 @@ def load_active_rules(connection: Connection, now: datetime) -> list[Suppression
             row["entity"],
             None if row["cidr"] is None else ip_network(row["cidr"]),
         )
-        for row in connection.execute(ordered).mappings()
+        for row in connection.execute(_ACTIVE, {"now": now}).mappings()
     ]
 
 
@@ -114,7 +112,8 @@ class SuppressionMatches:
 
     def is_outdated(self, connection: Connection) -> bool:
         """Return whether rules were created or ended since the match."""
-        return load_active_rules(connection, self.at) != self.rules
+        names = connection.scalars(_ACTIVE_NAMES, {"now": self.at})
+        return set(names) != {rule.name for rule in self.rules}
 
     def record(self, connection: Connection, routed: Iterable[Event]) -> None:
         """Record which rule suppressed each of these events."""
@@ -163,6 +162,11 @@ def _load_facts(
     return {row.number: IncidentFacts(row.provider, row.title, values[row.number]) for row in found}
 
 
+_IS_ACTIVE = suppressions.c.ends_at > bindparam("now", type_=suppressions.c.ends_at.type)
+_ACTIVE = (
+    select(suppressions).where(_IS_ACTIVE).order_by(suppressions.c.created_at, suppressions.c.name)
+)
+_ACTIVE_NAMES = select(suppressions.c.name).where(_IS_ACTIVE)  # rules are not changed
 _INCIDENTS = select(incidents.c.number, incidents.c.provider, incidents.c.title).where(
     is_in(incidents.c.number, "numbers")
 )
