@@ -32,7 +32,8 @@ _SUPPRESSED = "suppressed"
 EVENT_OUTCOMES = (*_STATE_OUTCOMES, _SUPPRESSED, _NO_DESTINATION, _NOT_ROUTED)
 """The outcomes of an event: the state of its worst delivery, or why it has none.
 
-A suppressed event may have deliveries to observer plugins.
+A suppressed event may have deliveries to observer plugins. While one of them has not arrived, the
+outcome is the state of that delivery.
 """
 
 _RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
@@ -136,7 +137,7 @@ def classify_event(*, routed: bool, on_hold: bool, suppressed: bool, worst: int 
 
     From the rank of its worst delivery, None without any; `on_hold` if the event itself is.
     """
-    if suppressed:
+    if suppressed and worst in {None, rank_state(DELIVERED)}:
         return _SUPPRESSED
     if worst is not None:
         return _STATE_OUTCOMES[worst]

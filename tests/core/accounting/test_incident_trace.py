@@ -52,6 +52,7 @@ async def test_the_stretch_that_brought_it_and_its_event_are_told(happened):
         "timestamp": "2026-11-21T12:00:00.000Z",
         "outcome": "not-routed",
         "reason": None,
+        "suppressed_by": None,
         "deliveries": [],
     }
 

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from incident_rows import add_incidents
 from tocsin.accounting import Period, report_period, trace_incident
@@ -41,6 +41,7 @@ from .conftest import add, alert, destination
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+ARRIVED = {"state": "delivered"}
 INCIDENT = IncidentFacts("edge", "Port scan from 192.0.2.7", ("192.0.2.7", "Host-A.example"))
 
 
@@ -121,7 +122,16 @@ async def test_followed_changes_are_suppressed_and_observer_plugins_get_all(data
     await route(database)
     assert await list_deliveries(database) == {(event.id, "hook:o"), (change.id, "hook:o")}
     report = await database.read(report_period, Period(NOW - HOUR, NOW + HOUR), NOW + HOUR)
-    assert report["events"]["suppressed"] == 1
+    assert (report["events"]["pending"], report["changes"]["pending"]) == (1, 1)
+    await database.write(
+        lambda connection: connection.execute(update(deliveries), ARRIVED) and None
+    )
+    report = await database.read(report_period, Period(NOW - HOUR, NOW + HOUR), NOW + HOUR)
+    for kind in ("events", "changes"):
+        counts = {name: count for name, count in report[kind].items() if count}
+        assert counts == {"suppressed": 1}
+    [traced] = (await database.read(trace_incident, 1))["events"]
+    assert (traced["outcome"], traced["suppressed_by"]) == ("suppressed", "r1")
 
 
 async def test_a_rule_applies_until_it_ends(database, store):
