@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import URL, Connection, func, make_url, select
@@ -13,6 +13,7 @@ from delivery_rows import add_delivery, add_destination, add_event
 from incident_rows import add_incidents
 from session_rows import add_session
 from tocsin import audit
+from tocsin.delivery import NewSuppression, create_suppression
 from tocsin.store import open_database
 from tocsin.store.tables import metadata
 from tocsin.transfer.layout import list_layouts
@@ -27,6 +28,8 @@ def fill(connection: Connection) -> None:
         add_delivery(connection, state)
     add_event(connection, routed=False)
     add_session(connection)
+    rule = NewSuppression("r", "ana", "a test", NOW + timedelta(days=1), "edge", None, None, None)
+    create_suppression(connection, rule, "ana", NOW)
     details = {"ratio": 1.0, "tiny": 1e-7, "b": 1, "a": [None, "\u00e9'\""]}
     facts = {"at": NOW, "actor": "ana", "address": "local", "request_id": "", "target": None}
     audit.record(connection, audit.AuditRecord(action="test", details=details, **facts))
