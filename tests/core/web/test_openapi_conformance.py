@@ -80,6 +80,12 @@ MENDED: dict[str, dict[str, Any]] = {
     "/api/admin/erasures": {"entity": "user:j.doe"},  # a value of a kind
     "/api/admin/replays": {"destination": None},  # otherwise it has to exist, or to have existed
     START: {"provider": BACKFILL["provider"]},
+    # at least one condition, and an end within a year
+    "/api/admin/suppressions": {
+        "ends_at": "2026-12-01T00:00:00Z",
+        "title": "Port scan*",
+        "cidr": None,
+    },
 }
 # A deleted credential can still be read: it is disabled, and stays for the record
 NOT_MEANT = {"use_after_free": {"enabled": False}}

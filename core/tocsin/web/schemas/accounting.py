@@ -125,8 +125,7 @@ class TracedEvent(ResponseModel):
     )
     reason: str | None = Field(description="Reason why the event itself is on hold, if it is.")
     suppressed_by: str | None = Field(
-        description="Name of the suppression rule that matched. The only deliveries of the event "
-        "are to observer plugins."
+        description="Suppression rule that matched. Only observer plugins got the event."
     )
     deliveries: list[TracedDelivery]
 

@@ -47,7 +47,7 @@ class NewSuppressionRule(BodyModel):
     }
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)] = Field(
-        description="Unique forever, since the accounts of suppressed events contain it."
+        description="Cannot be used again."
     )
     owner: Name = Field(description="Person or team that answers for the rule.")
     reason: Annotated[
@@ -69,11 +69,11 @@ class NewSuppressionRule(BodyModel):
         | None
     ) = Field(
         default=None,
-        description="Pattern for the whole title, case-insensitive; `*` stands for any text.",
+        description="Pattern for the whole title; `*` is any text.",
     )
     entity: (
         Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=_PRINTED)] | None
-    ) = Field(default=None, description="Value of an entity of the incident, case-insensitive.")
+    ) = Field(default=None, description="Value of an entity of the incident.")
     cidr: (
         Annotated[str, StringConstraints(max_length=50), AfterValidator(_parse_network)] | None
     ) = Field(default=None, description="Network that contains an IP address of the incident.")
@@ -103,8 +103,8 @@ class SuppressionItem(ResponseModel):
     title: str | None
     entity: str | None
     cidr: str | None
-    is_active: bool = Field(description="Whether the rule has not ended.")
-    suppressed_events: int = Field(description="Number of events that it has suppressed.")
+    is_active: bool
+    suppressed_events: int
     created_by: str
     created_at: datetime
     ends_at: datetime
