@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from sqlalchemy import update
+
+from delivery_rows import add_delivery
+from incident_rows import add_incidents
+from tocsin.store.tables import events
+
 FORM = {
     "name": "pentest",
     "owner": "ana",
@@ -17,3 +23,15 @@ async def test_a_person_creates_and_ends_a_rule(person):
     assert "&lt;b&gt;Scan" in page
     await person.submit("/suppressions", "/suppressions/pentest/end")
     assert "ended" in await person.html("/suppressions")
+
+
+async def test_the_incident_page_names_the_rule_beside_deliveries_to_plugins(person, api):
+    def suppress(connection) -> None:
+        add_incidents(connection)
+        add_delivery(connection, "delivered", to="hook:watcher")
+        connection.execute(update(events).values(suppressed_by="pentest"))
+
+    await api.services.database.write(suppress)
+    page = await person.html("/incidents/1")
+    assert 'Suppressed by the rule <a href="/suppressions">pentest</a>' in page
+    assert "hook:watcher" in page
