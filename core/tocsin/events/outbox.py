@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 
 from tocsin.model import ChangeType, Event, parse_type
+from tocsin.registry import ManagedBy
 from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
 from tocsin.store.tables import destinations, events
 from tocsin.tracing import TRACEPARENT, build_headers, note_event
@@ -52,7 +53,7 @@ _HOOKS = {
     "tocsin_incident_changed": ChangeType.INCIDENT_CHANGED,
     "tocsin_investigation_finished": ChangeType.INVESTIGATION_FINISHED,
 }
-_SETTINGS = select(destinations.c.settings).where(
+_SETTINGS = select(destinations.c.settings, destinations.c.managed_by).where(
     destinations.c.state != "deleted",
     or_(destinations.c.reason.is_(None), destinations.c.reason != "removed"),
 )
@@ -122,11 +123,14 @@ def _build_row(event: Event, common: Mapping[str, Any]) -> Row:
     return (*facts, list(event.related), context, False)
 
 
-def list_followed(settings: Mapping[str, Any]) -> frozenset[ChangeType]:
-    """Return the changes that a destination follows, given its settings as they are stored."""
-    if settings.get(_FOLLOW_SETTING) is True:
-        return frozenset(ChangeType)
-    return frozenset(_HOOKS[hook] for hook in settings.get("hooks", ()) if hook in _HOOKS)
+def list_followed(settings: Mapping[str, Any], managed_by: str) -> frozenset[ChangeType]:
+    """Return the changes that a destination follows, given its settings as they are stored.
+
+    Observer plugins follow what they have hooks for; others may have any setting called `hooks`.
+    """
+    if managed_by == ManagedBy.PLUGIN:
+        return frozenset(_HOOKS[hook] for hook in settings.get("hooks", ()) if hook in _HOOKS)
+    return frozenset(ChangeType if settings.get(_FOLLOW_SETTING) is True else ())
 
 
 def emit_changes(
@@ -136,8 +140,8 @@ def emit_changes(
 
     Nothing is built or stored unless a plugin or a destination follows this kind of change now.
     """
-    stored = connection.scalars(_SETTINGS)
-    if not any(kind in list_followed(settings) for settings in stored):
+    stored = connection.execute(_SETTINGS)
+    if not any(kind in list_followed(row.settings, row.managed_by) for row in stored):
         return ()
     changes = list(build())
     emit_events(connection, changes)

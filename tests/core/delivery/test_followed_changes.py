@@ -66,6 +66,8 @@ def test_an_observer_receives_what_it_has_hooks_for(settings, taken):
     [
         ({}, changed(), False),
         ({"follow_changes": False}, changed(), False),
+        ({"hooks": ALL}, changed(), False),
+        ({"hooks": [{}], "follow_changes": True}, changed(), True),
         ({"follow_changes": True}, changed(), True),
         ({"follow_changes": True, "providers": ["cloud"]}, changed(), False),
         ({"follow_changes": True, "min_severity": "Critical"}, changed(), True),

@@ -114,6 +114,14 @@ async def test_nothing_is_emitted_unless_someone_follows(feed, follow, emitted, 
     assert await emitted() == []
 
 
+@pytest.mark.parametrize("hooks", [[{"url": "http://127.0.0.1"}], 7, None, HOOK["hooks"]])
+async def test_a_setting_of_a_destination_may_be_called_hooks(feed, follow, emitted, hooks):
+    await follow({"hooks": hooks}, "chat")
+    await feed.store(incident())
+    await feed.store(incident(status=IncidentStatus.CLOSED))
+    assert await emitted() == []
+
+
 async def test_a_change_that_is_not_committed_is_not_emitted(feed, follow, emitted):
     await follow()
     await feed.store(incident())

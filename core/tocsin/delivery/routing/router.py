@@ -87,7 +87,7 @@ class Route:
 
         Observer plugins receive what they have hooks for. Unreadable settings mean all events.
         """
-        followed = list_followed(destination.settings)
+        followed = list_followed(destination.settings, destination.managed_by)
         if destination.managed_by is ManagedBy.PLUGIN:
             takes_events = "tocsin_event" in destination.settings.get("hooks", ["tocsin_event"])
             return cls(
