@@ -36,7 +36,7 @@ class DatabaseUrls:
 def parse_url(text: str, variable: str = DATABASE_URL) -> URL:
     """Parse a database URL; raises OperatorError for unsupported ones."""
     try:
-        url = make_url(split_hosts(text))
+        url = make_url(split_hosts(text, variable))
     except (ArgumentError, ValueError):
         raise OperatorError(f"{variable}: not a URL; use {URL_FORMS}") from None
     backend = url.get_backend_name()

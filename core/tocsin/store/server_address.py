@@ -20,7 +20,8 @@ DEFAULT_PORT = 5432
 _CONNECT_SECONDS = 10.0
 _HOST_SECONDS = 3.0  # where another host can be tried instead
 _MAX_CACHED = 10_000
-_AUTHORITY = re.compile(r"(\w[\w+]*://)((?:[^/?#]*@)?)([^/?#@]*)([^?#]*)\??([^#]*)")
+# With the credentials of SQLAlchemy's `make_url`: a password ends at the first `@`
+_URL = re.compile(r"(\w[\w+]*://)((?:[^:/]*(?::[^@]*)?@)?)([^/?]*)([^?]*)\??(.*)", re.DOTALL)
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]*)(?::([0-9]*))?")
 # Names of libpq (section 34.1.2 of PostgreSQL's manual) for the names of asyncpg
 _ALIASES = {"ssl": "sslmode", "timeout": "connect_timeout"}
@@ -64,15 +65,18 @@ class ServerAddress:
         )
 
 
-def split_hosts(text: str) -> str:
+def split_hosts(text: str, variable: str = DATABASE_URL) -> str:
     """Return the URL with several hosts, or with a Unix socket, moved to the parameter `host`.
 
     libpq takes them before the path, where SQLAlchemy takes one host. Other text is returned as it
-    is.
+    is. Raises ConfigurationError for a second `@`: parts of a password would be taken for a host.
     """
-    if (match := _AUTHORITY.fullmatch(text)) is None:
+    if (match := _URL.fullmatch(text)) is None:
         return text
     scheme, user, hosts, path, query = match.groups()
+    if scheme.startswith("postgres") and "@" in hosts + path + query:
+        what, expected = "an @ follows the host", "write %40 for every @ except the one before it"
+        raise ConfigurationError([ConfigurationProblem("environment", variable, what, expected)])
     if "," not in hosts and "%2f" not in hosts.lower():
         return text
     moved = f"host={quote(unquote(hosts), safe='')}"

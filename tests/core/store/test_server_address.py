@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import make_url
 
 from postgres import PASSWORD, USER
 from tocsin.errors import ConfigurationError, OperatorError
@@ -55,6 +57,35 @@ def test_any_hosts_survive_the_url(hosts):
     url = parse_url(f"postgresql://u:p%2C%40@{written}/db")
     assert list(read_address(url).hosts) == hosts
     assert url.password == "p,@"
+
+
+@pytest.mark.parametrize(
+    "password", ["1,b/c", "p,q?ss", "a,b/c", "a,b#c", "1,/%2Frun", "a:b,c", "/?#,"]
+)
+@pytest.mark.parametrize(
+    ("host", "expected"), [("dbhost", ["dbhost"]), ("one:1,two", ["one", "two"])]
+)
+def test_a_password_that_is_not_escaped_is_no_host(password, host, expected):
+    url = parse_url(f"postgresql://u:{password}@{host}/db")
+    address = read_address(url)
+    assert [name for name, _ in address.hosts] == expected
+    assert (address.user, address.password, address.database) == ("u", unquote(password), "db")
+
+
+@given(st.text(":/?#,[]%2Fab", max_size=12), st.sampled_from(["one", "one:1,two:2"]))
+def test_credentials_are_those_of_sqlalchemy(password, hosts):
+    url, plain = (f"postgresql://u:{password}@{each}/db" for each in (hosts, "one"))
+    assert parse_url(url).password == make_url(plain).password
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["p@kept@host/db", "p@kept,a@one,two/db", "p@/kept@host/db", "p@kept/a@h/d", "p@kept?a@h/db"],
+)
+def test_a_password_with_an_at_sign_is_refused_without_its_parts(rest):
+    with pytest.raises(ConfigurationError, match="write %40 for every @") as refused:
+        parse_url(f"postgresql://u:{rest}")
+    assert "kept" not in str(refused.value)
 
 
 @given(st.text(max_size=40))
