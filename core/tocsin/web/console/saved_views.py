@@ -1,4 +1,4 @@
-"""Views of the incident list that a user has saved, stored in a cookie of the browser."""
+"""Views of the incident list that a user has saved, in a cookie until the user signs out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from yarl import URL
 
 from tocsin.credentials import ConsoleRole
 from tocsin.web.console.forms import read_fields
-from tocsin.web.console.sessions import ConsoleSessions
+from tocsin.web.console.sessions import SAVED_VIEWS_COOKIE, ConsoleSessions
 from tocsin.web.problems import ProblemError
 
 SAVED_VIEWS = "/incidents/views"
 _LIST = "/incidents"
-_COOKIE = "tocsin-views"
 _LONGEST_NAME = 40
 _LARGEST = 3_000
 """Characters of the cookie; browsers keep 4,096 bytes."""
@@ -29,7 +28,7 @@ Views = dict[str, dict[str, str]]
 def load_views(request: web.Request) -> Views:
     """Return the saved views; none if the cookie is missing or not one of this console."""
     try:
-        found = orjson.loads(urlsafe_b64decode(request.cookies.get(_COOKIE, "")))
+        found = orjson.loads(urlsafe_b64decode(request.cookies.get(SAVED_VIEWS_COOKIE, "")))
         return {
             str(name)[:_LONGEST_NAME]: {str(key): str(value) for key, value in filters.items()}
             for name, filters in found.items()
@@ -65,4 +64,4 @@ class SavedViewRoutes:
         text = urlsafe_b64encode(orjson.dumps(views)).decode()
         if len(text) > _LARGEST:
             raise ProblemError(422, "There is no room for this view. Remove another one first.")
-        self._sessions.keep(response, _COOKIE, text, _LASTS)
+        self._sessions.keep(response, SAVED_VIEWS_COOKIE, text, _LASTS)

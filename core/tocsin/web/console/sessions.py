@@ -38,6 +38,8 @@ ONCE = "once"
 VERSION = "version"
 """Form field with the tag of the record that the form was made for."""
 
+SAVED_VIEWS_COOKIE = "tocsin-views"
+"""Cookie of the saved views, which ends with the session: others may use this browser next."""
 _LONGEST_SECRET = 100
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (
@@ -197,11 +199,12 @@ class ConsoleSessions:
         )
 
     async def leave(self, response: web.StreamResponse, user: SignedInUser) -> None:
-        """End the session and delete its cookie."""
+        """End the session and delete its cookie, and that of the saved views."""
         await self._services.database.write(end_session, user.secret)
-        response.del_cookie(
-            self._cookie, path="/", secure=self._is_secure, httponly=True, samesite="Lax"
-        )
+        for name in (self._cookie, SAVED_VIEWS_COOKIE):
+            response.del_cookie(
+                name, path="/", secure=self._is_secure, httponly=True, samesite="Lax"
+            )
 
 
 def require_own_site(request: web.Request) -> None:

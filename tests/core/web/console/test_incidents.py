@@ -182,6 +182,17 @@ async def test_a_cookie_of_somebody_else_is_no_view(person, store, cookie):
     assert "Incidents 0" in await person.text("/incidents")
 
 
+async def test_signing_out_removes_the_saved_views(person):
+    html = await person.html("/incidents?severity=High")
+    [token] = set(re.findall(r'name="form_token" value="([^"]+)"', html))
+    response = await person.post("/sign-out", allow_redirects=False, form_token=token)
+    [removed] = [
+        cookie for cookie in response.headers.getall("Set-Cookie") if "tocsin-views" in cookie
+    ]
+    assert removed.startswith('tocsin-views=""; ')
+    assert "Max-Age=0; Path=/" in removed
+
+
 async def test_a_view_needs_a_name_room_and_the_own_form(person):
     html = await person.html("/incidents?severity=High")
     [token] = set(re.findall(r'name="form_token" value="([^"]+)"', html))
