@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tocsin.accounting import MAX_LISTED
 from tocsin.web.console.coverage_bar import parse_moment, select_stream
 
 WEEKS = 4
@@ -15,6 +16,7 @@ CELL, GAP = 26, 4
 _DAY = timedelta(days=1)
 _SHADES = (timedelta(hours=1), timedelta(hours=6))
 """Less than the first is missing: light; less than the second: medium; else dark."""
+_MISSING = ("gaps", "lost")
 _Interval = tuple[datetime, datetime]
 
 
@@ -25,7 +27,7 @@ class CoverageDay:
     x: int
     y: int
     kind: str
-    """`read`, `unread`, or `missing-1` to `missing-3` for little to much of it."""
+    """`read`, `unread` (also not known), or `missing-1` to `missing-3` for little to much of it."""
     day: str
     words: str
 
@@ -36,6 +38,8 @@ class CoverageCalendar:
 
     stream: str
     days: tuple[CoverageDay, ...]
+    is_cut: bool
+    """Whether days can have gaps beyond those that the proof lists."""
     width: int = 7 * (CELL + GAP)
     height: int = WEEKS * (CELL + GAP)
 
@@ -51,14 +55,17 @@ def build_calendars(
     """Return the calendar of each time-based stream of a provider; `proof` covers the weeks."""
     today = parse_moment(proof["until"]).astimezone(UTC).date()
     first = today - timedelta(days=today.weekday(), weeks=WEEKS - 1)
-    days = [first + number * _DAY for number in range((today - first).days + 1)]
+    begins = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    days = [begins + number * _DAY for number in range((today - first).days + 1)]
+    is_cut = any(len(proof[kind]) >= MAX_LISTED for kind in _MISSING)
     return [
         CoverageCalendar(
             stream["name"],
             tuple(
-                _build_day(number, datetime(day.year, day.month, day.day, tzinfo=UTC), *known)
-                for number, day in enumerate(days)
+                _build_day(number, begin, *known, is_cut=is_cut)
+                for number, begin in enumerate(days)
             ),
+            is_cut,
         )
         for stream in provider["streams"]
         if (known := _collect(proof, provider["name"], stream)) is not None
@@ -74,9 +81,7 @@ def _collect(
     until, name = parse_moment(stream["covered_until"]), stream["name"]
     begins = (begin for begin, _ in _list_intervals(proof["coverage"], provider, name))
     missing = [
-        interval
-        for kind in ("gaps", "lost")
-        for interval in _list_intervals(proof[kind], provider, name)
+        interval for kind in _MISSING for interval in _list_intervals(proof[kind], provider, name)
     ]
     return (min(begins, default=until), until), missing
 
@@ -89,14 +94,15 @@ def _list_intervals(
 
 
 def _build_day(
-    number: int, begin: datetime, read: _Interval, missing: Iterable[_Interval]
+    number: int, begin: datetime, read: _Interval, missing: Iterable[_Interval], *, is_cut: bool
 ) -> CoverageDay:
     day = (begin, begin + _DAY)
     lacking = min(sum((_overlap(day, each) for each in missing), timedelta()), _DAY)
-    kind, words = "read", "complete"
+    kind, words = ("unread", "not known") if is_cut else ("read", "complete")
     if lacking:
         kind = f"missing-{1 + sum(lacking >= shade for shade in _SHADES)}"
-        words = f"{max(1, round(lacking / timedelta(minutes=1)))} min missing"
+        least = "at least " if is_cut and lacking < _DAY else ""
+        words = f"{least}{max(1, round(lacking / timedelta(minutes=1)))} min missing"
     elif not _overlap(day, read):
         kind, words = "unread", "not read"
     week, weekday = divmod(number, 7)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tocsin.accounting import MAX_LISTED
 from tocsin.web.console.coverage_calendar import CELL, WEEKS, build_calendars
 
 NOW = "2026-11-25T12:00:00.000Z"  # a Wednesday
@@ -39,6 +40,15 @@ def test_each_day_says_how_much_of_it_is_missing():
     assert (of["2026-11-09"].kind, of["2026-11-10"].kind) == ("unread", "read")
     assert [day.day for day in calendar.faulty] == ["2026-11-23", "2026-11-24"]
     assert of["2026-11-23"].x == 0
+
+
+def test_a_day_is_not_complete_if_more_is_missing_than_the_proof_lists():
+    gap = ("2026-11-24T01:00:00Z", "2026-11-24T01:01:00Z")
+    [listed], [cut] = calendars(*[gap] * (MAX_LISTED - 1)), calendars(*[gap] * MAX_LISTED)
+    for calendar, words in ((listed, "complete"), (cut, "not known")):
+        assert calendar.is_cut is (calendar is cut)
+        assert calendar.days[-1].words == f"2026-11-25: {words}"
+    assert cut.days[-2].words == "2026-11-24: at least 1000 min missing"
 
 
 @given(st.lists(st.tuples(st.integers(-999, 999), st.integers(0, 999)), max_size=9))
