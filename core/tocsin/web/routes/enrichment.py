@@ -13,7 +13,7 @@ from tocsin.enrichment import (
     EntityEnrichmentChange,
     UnansweredEntity,
 )
-from tocsin.model import Enrichment
+from tocsin.model import Enrichment, Entity
 from tocsin.web.context import (
     MAX_CONCURRENT_ENRICHMENTS,
     ApiServices,
@@ -82,7 +82,7 @@ def _entry(call: RequestContext, changed: int) -> audit.AuditRecord:
 
 def _change(change: EntityEnrichmentChange) -> dict[str, Any]:
     return {
-        "entity": _entity(change.entity),
+        "entity": identify_entity(change.entity),
         "enricher": change.enricher,
         "difference": change.difference,
         "enrichment": change.enrichment and represent_enrichment(change.enrichment),
@@ -104,14 +104,15 @@ def represent_enrichment(enrichment: Enrichment) -> dict[str, Any]:
 
 def _unanswered(unanswered: UnansweredEntity) -> dict[str, Any]:
     return {
-        "entity": _entity(unanswered.entity),
+        "entity": identify_entity(unanswered.entity),
         "enricher": unanswered.enricher,
         "outcome": unanswered.outcome,
         "reason": unanswered.reason,
     }
 
 
-def _entity(entity: Any) -> dict[str, str]:
+def identify_entity(entity: Entity) -> dict[str, str]:
+    """Return the JSON that names an entity."""
     return {"kind": entity.kind, "value": entity.value}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection
@@ -10,10 +10,10 @@ from sqlalchemy import Connection
 from tocsin import knowledge
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.credentials import Scope
-from tocsin.model import Entity, IncidentRecord, Sighting
+from tocsin.model import IncidentRecord, Sighting
 from tocsin.web.context import Endpoint, RequestContext, Response
 from tocsin.web.record_problems import INCIDENT_NOT_FOUND
-from tocsin.web.routes.enrichment import represent_enrichment
+from tocsin.web.routes.enrichment import identify_entity, represent_enrichment
 from tocsin.web.routes.incidents import parse_number
 from tocsin.web.schemas.incident_context import IncidentContext
 
@@ -60,7 +60,7 @@ def _represent_entity(
     is_source, is_target = entity in incident.sources, entity in incident.targets
     roles = {(True, True): "both", (True, False): "source", (False, True): "target"}
     return {
-        **_name(entity),
+        **identify_entity(entity),
         "role": roles.get((is_source, is_target)),
         "incident_count": sighting.incident_count,
         "first_seen": isoformat_or_none(sighting.first_seen),
@@ -87,16 +87,8 @@ def _represent_related(related: knowledge.RelatedIncident) -> dict[str, Any]:
         "occurred_at": isoformat(related.occurred_at),
         "is_linked": related.is_linked,
         "is_merged": related.is_merged,
-        "shared_entities": _names(related.shared),
+        "shared_entities": [identify_entity(entity) for entity in related.shared],
     }
-
-
-def _names(entities: Iterable[Entity]) -> list[dict[str, str]]:
-    return [_name(entity) for entity in entities]
-
-
-def _name(entity: Entity) -> dict[str, str]:
-    return {"kind": entity.kind, "value": entity.value}
 
 
 ENDPOINTS = (
