@@ -8,7 +8,7 @@ import pytest
 
 from api_server import URL, problem
 from incident_rows import NOW, add_incidents, change_incident
-from tocsin.web.schemas.incidents import IncidentItem, IncidentList
+from tocsin.web.schemas.incidents import IncidentItem, IncidentList, IncidentTrend
 
 PATH = "/api/v1/incidents"
 
@@ -185,3 +185,19 @@ async def test_a_next_cursor_is_not_taken_for_a_resume_cursor(api, listed, heade
     cursor = (await listed(limit=1))["next_cursor"]
     response = await api.client.get(f"{PATH}?changed_after={cursor}", headers=headers)
     assert "resume_cursor" in (await problem(response, 422))["errors"][0]["detail"]
+
+
+async def test_a_trend_is_counted_once_for_all_callers(api, clock):
+    async def total(hours: int) -> int:
+        async with api.client.get(
+            f"{PATH}/trend", params={"hours": hours}, headers=await api.reader()
+        ) as response:
+            answer = IncidentTrend.model_validate(await response.json())
+        assert len(answer.hours) == hours
+        return sum(sum(hour.counts.values()) for hour in answer.hours)
+
+    assert await total(2) == 0
+    await api.services.database.write(add_incidents, 3, now=clock.now())
+    assert (await total(2), await total(3)) == (0, 3)
+    api.services.shared_results.expire()
+    assert await total(2) == 3

@@ -9,7 +9,7 @@ from tocsin.store import DatabaseFault
 from tocsin.web.console.coverage_bar import build_coverage_bars
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.trend_chart import TrendChart, draw_trend
+from tocsin.web.console.trend_chart import draw_trend
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.incidents import get_incident_trend, list_incidents
@@ -44,9 +44,7 @@ async def _account(request: PageRequest) -> Mapping[str, Any]:
             (words, filters, await request.ask(list_incidents, {}, limit="1", **filters))
             for words, filters in _OPEN.items()
         ],
-        "trend": await request.services.shared_results.load(
-            "trend", lambda: _draw_trend(request), _TREND_AGE
-        ),
+        "trend": draw_trend((await request.ask(get_incident_trend))["hours"]),
         "proof": proof,
         "providers": providers,
         "strips": build_coverage_bars(proof, providers),
@@ -60,12 +58,6 @@ async def _account(request: PageRequest) -> Mapping[str, Any]:
     }
 
 
-async def _draw_trend(request: PageRequest) -> TrendChart:
-    return draw_trend((await request.ask(get_incident_trend))["hours"])
-
-
-_TREND_AGE = 60.0
-"""Seconds for which a trend is shown: counting a busy day takes longer than the other queries."""
 _OPEN = {
     "new {}": {"status": "New"},
     "critical {} without a disposition": {"severity": "Critical", "disposition": "none"},
