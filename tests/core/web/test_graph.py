@@ -9,11 +9,13 @@ from urllib.parse import quote
 import pytest
 import stix2
 
+from api_callers import Caller
 from api_server import problem
 from graph_rows import DOMAIN, IP, USER, Graph, technique
 from incident_rows import NOW
 from report_samples import HOSTILE
 from session_rows import add_session
+from tocsin.credentials import Scope
 from tocsin.events import Notifiers
 from tocsin.knowledge import SearchIndexer
 from tocsin.model import Node, RelationType
@@ -68,6 +70,16 @@ async def test_an_entity_is_shown_with_what_is_around_it_and_from_where_that_is_
     assert edges["connected-to"]["known_from"] == ["session:ses_1#12"]
     assert edges["connected-to"]["first_seen"] == "2026-11-21T12:00:00.000Z"
     assert answer["complete"] is True
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+async def test_incidents_are_described_to_those_who_may_read_them(api, graph, may_read):
+    incident = await graph.add(IP)
+    scopes = [Scope.GRAPH_READ, *([Scope.INCIDENTS_READ] if may_read else [])]
+    caller = Caller(api, {"X-API-Key": await api.key(*scopes)})
+    nodes = (await caller.read(path_of(IP.value)))["nodes"]
+    [found] = [node for node in nodes if node["value"] == incident.value]
+    assert (found["title"] is not None, found["severity"] is not None) == (may_read, may_read)
 
 
 async def test_a_url_is_asked_for_with_its_slashes_encoded(analyst, graph):

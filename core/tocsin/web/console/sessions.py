@@ -16,6 +16,7 @@ from tocsin.credentials import (
     ConsoleSession,
     NoLongerSignedIn,
     Principal,
+    Scope,
     SessionUnconfirmed,
     end_session,
     find_session,
@@ -41,6 +42,8 @@ VERSION = "version"
 SAVED_VIEWS_COOKIE = "tocsin-views"
 """Cookie of the saved views, which ends with the session: others may use this browser next."""
 _LONGEST_SECRET = 100
+_SCOPES = tuple(scope for scope in Scope if scope.endswith(":read"))
+"""What every role reads."""
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (
     "Tocsin couldn't verify that this form came from the console. "
@@ -62,10 +65,8 @@ class SignedInUser:
     @property
     def principal(self) -> Principal:
         """Principal for endpoints and the audit log."""
-        session = self.session
-        return Principal(
-            session.principal, session.name, is_admin=session.role is ConsoleRole.ADMIN
-        )
+        session, is_admin = self.session, self.session.role is ConsoleRole.ADMIN
+        return Principal(session.principal, session.name, _SCOPES, is_admin=is_admin)
 
     def may(self, role: str) -> bool:
         """Return whether the user has all permissions of a role."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from tocsin import knowledge
 from tocsin.clock import isoformat
-from tocsin.credentials import Scope
+from tocsin.credentials import Principal, Scope
 from tocsin.knowledge import BoundedCount
 from tocsin.model import Edge, Neighborhood, Node
 from tocsin.observables import find_observables
@@ -43,7 +43,7 @@ def get_graph_entity(connection: Connection, call: RequestContext) -> Response:
     return Response(
         {
             "entity": _node(found.nodes[0]),
-            "nodes": _describe_nodes(connection, found.nodes),
+            "nodes": _describe_nodes(connection, call.principal, found.nodes),
             "edges": [_edge(edge) for edge in found.edges],
             "complete": found.complete,
         }
@@ -136,8 +136,11 @@ def _counts(counts: Mapping[str, BoundedCount]) -> list[dict[str, Any]]:
     ]
 
 
-def _describe_nodes(connection: Connection, nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    labels = knowledge.load_incident_labels(connection, nodes)
+def _describe_nodes(
+    connection: Connection, reader: Principal, nodes: Sequence[Node]
+) -> list[dict[str, Any]]:
+    may_read = Scope.INCIDENTS_READ in reader.scopes
+    labels = knowledge.load_incident_labels(connection, nodes if may_read else ())
     return [
         {
             **_node(node),

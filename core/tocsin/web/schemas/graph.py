@@ -134,8 +134,10 @@ class LabeledNode(GraphNode):
         "severity": "High",
     }
 
-    title: str | None = Field(description="Title of an incident.")
-    severity: Severity | None = Field(description="Severity of an incident.")
+    title: str | None = Field(description="Title of an incident; requires `incidents:read`.")
+    severity: Severity | None = Field(
+        description="Severity of an incident; requires `incidents:read`."
+    )
 
 
 class GraphEdge(ResponseModel):
