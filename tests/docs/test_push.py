@@ -48,7 +48,7 @@ async def read(clock, body: str, **settings: str):
     parsed = Push.Settings.model_validate(written, context=SettingsOrigin().context())
     provider = Push(parsed, Tools(name="it", http=None, clock=clock, log=structlog.get_logger()))
     await provider.start()
-    [found] = combine_batches(provider.unpack(body.encode())).incidents
+    [found] = combine_batches(provider.unpack(body.encode(), clock.now())).incidents
     return found
 
 

@@ -251,9 +251,10 @@ class Provider(Configurable[S], ABC):
         """
         raise NotImplementedError
 
-    def unpack(self, body: bytes) -> Iterable[Received]:
+    def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
         """Return the contents of a pushed body in batches, without a check of credentials.
 
+        `received_at` is when the sender pushed it, and the time of incidents that have none.
         A configured intake calls it for a push that `receive` has accepted before, in a thread.
         Without it, pushes to the provider do not use the intake. Raises `Refused`.
         """

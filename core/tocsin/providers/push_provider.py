@@ -98,7 +98,8 @@ class PushProvider(Provider[S]):
         """
         if not (self._shows_token(request.headers) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
-        batches = iter(await asyncio.to_thread(self.unpack, request.body))
+        now = self.tools.clock.now()
+        batches = iter(await asyncio.to_thread(self.unpack, request.body, now))
         while (received := await asyncio.to_thread(next, batches, None)) is not None:
             yield received
 
@@ -109,8 +110,11 @@ class PushProvider(Provider[S]):
         return None if self._may_be_signed(headers) else False
 
     @abstractmethod
-    def unpack(self, body: bytes) -> Iterable[Received]:
+    def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
         """Parse the body of a request; raises `Refused` if it is invalid.
+
+        `received_at` is the time of incidents that have none. It can be long ago: an intake keeps
+        requests until the database is available.
 
         Returns its contents in batches, each stored in a separate transaction: a generator keeps
         only one batch in memory. It runs in a thread, since large bodies take time.

@@ -20,7 +20,7 @@ from tocsin.hookspecs import PushRequest
 from tocsin.incidents import PushInbox, SyncContext, list_coverage, list_quarantine
 from tocsin.incidents.coverage import StalePosition
 from tocsin.incidents.intake import reader as reader_module
-from tocsin.store import DatabaseFault, LeaseLost
+from tocsin.store import DatabaseFault
 from tocsin.store.faults import DatabaseFailure
 from tocsin.store.tables import incidents, intake_positions
 from tocsin.testing.conformance import IntakeConformance
@@ -37,11 +37,11 @@ class TestMemoryIntake(IntakeConformance):
 
     @asynccontextmanager
     async def serve(self):
+        self.made = MemoryIntake()
         yield {}
 
     @asynccontextmanager
     async def open(self, settings):
-        self.made = MemoryIntake()
         yield self.made
 
     async def lose_stream(self):
@@ -117,6 +117,17 @@ async def test_what_is_accepted_is_stored_later_with_its_position(database, inbo
     assert await position(database) == (1, 1)
 
 
+async def test_pushes_without_a_time_happened_when_they_were_received(
+    database, clock, inbox, reader
+):
+    received_at = clock.now()
+    await inbox.take(NAME, request(case(1)))
+    clock.advance(hours=5)
+    await reader.step()
+    occurred_at = select(incidents.c.occurred_at)
+    assert await database.read(lambda c: c.scalar(occurred_at)) == received_at
+
+
 async def test_what_the_intake_does_not_accept_is_stored_at_once(database, inbox, intake):
     intake.is_away = True
     assert (await inbox.take(NAME, request(case(1)))).is_stored
@@ -150,8 +161,10 @@ async def test_a_reader_whose_position_was_advanced_by_another_stores_nothing(
     other = inbox._make_reader(provider)
     await other.load()
     await reader.step()
-    with pytest.raises((StalePosition, LeaseLost)):
+    with structlog.testing.capture_logs() as logs, pytest.raises(StalePosition):
         await other.step()
+    assert logs == []  # no error of the push, which is stored
+    assert len((await database.read(list_quarantine, NAME, 10)).records) == 0
     assert sum(row["records"] for row in await database.read(list_coverage, NAME, 10)) == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import get_ident
 
 import pytest
@@ -35,7 +35,7 @@ class Counting(PushProvider):
     async def check(self) -> Health:
         return Health(detail="")
 
-    def unpack(self, body: bytes) -> Iterator[Received]:
+    def unpack(self, body: bytes, received_at: datetime) -> Iterator[Received]:
         self.unpacked += 1
         self.thread = get_ident()
         if not body:

@@ -32,7 +32,7 @@ class Sent(PushProvider):
     async def check(self):
         return Health(detail="it waits")
 
-    def unpack(self, body):
+    def unpack(self, body, received_at):
         try:
             records = json.loads(body)
         except (ValueError, RecursionError):
@@ -126,7 +126,7 @@ class Doors(Sent):
         if self.shuts(request):
             raise CredentialsRefused("not so")
         if self.opens(request):
-            [received] = self.unpack(request.body)
+            [received] = self.unpack(request.body, self.tools.clock.now())
             yield received
             return
         async for received in super().receive(request):
@@ -167,9 +167,9 @@ class TakesOldSignatures(Sent):
 
 @breaks("test_an_unreadable_body_is_refused")
 class TakesAnythingForNothing(Sent):
-    def unpack(self, body):
+    def unpack(self, body, received_at):
         try:
-            yield from super().unpack(body)
+            yield from super().unpack(body, received_at)
         except Refused:
             yield Received()
 
@@ -180,8 +180,8 @@ class CountsRequests(Sent):
         super().__init__(settings, tools)
         self._bodies = Counter()
 
-    def unpack(self, body):
-        [received] = super().unpack(body)
+    def unpack(self, body, received_at):
+        [received] = super().unpack(body, received_at)
         suffix = "+" * self._bodies[body]
         self._bodies[body] += 1
         renamed = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -95,7 +96,7 @@ class Push(PushProvider[PushSettings]):
         address = f"{self.tools.public_url}/api/push/{self.tools.name}"
         return Health(detail=f"accepts {shape} requests at {address}")
 
-    def unpack(self, body: bytes) -> Iterable[Received]:
+    def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
         """Return the incidents in a request body, in batches."""
         assert self._mapping is not None  # noqa: S101 - it was started
-        return self._mapping.read(body, self.tools.clock.now())
+        return self._mapping.read(body, received_at)

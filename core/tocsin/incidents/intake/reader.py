@@ -144,7 +144,8 @@ class IntakeReader:
     def _unpack(self, push: QueuedPush) -> _Part:
         """Parse a push; one that cannot be parsed becomes a record for the quarantine."""
         try:
-            return _Part(push, tuple(self._writer.provider.unpack(push.body)))
+            contents = self._writer.provider.unpack(push.body, push.received_at)
+            return _Part(push, tuple(contents))
         except Refused as error:
             return self._reject(push, str(error))
         except Exception as error:  # noqa: BLE001 - a bug of the plugin must not stop other pushes
