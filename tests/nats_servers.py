@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sys
+from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -128,3 +129,35 @@ async def run_cluster(folder: Path, **options: str) -> AsyncIterator[list[NatsSe
         yield servers
     finally:
         await asyncio.gather(*(server.kill() for server in servers))
+
+
+class Wire:
+    """A connection to a server that can break at a message."""
+
+    def __init__(self, server: NatsServer) -> None:
+        self.server = server
+        self.breaks_at: bytes | None = None
+        """What is in the message; None once it is broken."""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[str]:
+        """Yield the address that leads to the server."""
+        listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        async with listener:
+            yield f"nats://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
+        answers, requests = await asyncio.open_connection("127.0.0.1", self.server.port)
+        await asyncio.gather(
+            self._copy(reader, requests), self._copy(answers, writer), return_exceptions=True
+        )
+
+    async def _copy(self, source: StreamReader, target: StreamWriter) -> None:
+        try:
+            while data := await source.read(2**16):
+                if self.breaks_at is not None and self.breaks_at in data:
+                    self.breaks_at = None
+                    return
+                target.write(data)
+        finally:
+            target.close()

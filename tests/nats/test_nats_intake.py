@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from pydantic import ValidationError
 
-from nats_servers import NatsServer, find_ports, needs_servers, run_server
+from nats_servers import NatsServer, Wire, find_ports, needs_servers, run_server
 
 pytest.importorskip("nats", reason="needs the package nats-py of the development requirements")
 
@@ -39,7 +39,9 @@ class TestNats(IntakeConformance):
     async def serve(self):
         with TemporaryDirectory() as folder:
             async with run_server(Path(folder)) as self.server:
-                yield {"servers": [self.server.url], "replicas": 1, "max_mib": 10}
+                self.wire = Wire(self.server)
+                async with self.wire.open() as url:
+                    yield {"servers": [url], "replicas": 1, "max_mib": 10}
 
     async def wait_until_available(self, intake):
         await wait_until(lambda: intake.is_available)
@@ -52,6 +54,14 @@ class TestNats(IntakeConformance):
 
     async def stop_servers(self):
         await self.server.kill()
+
+    async def lose_on_the_way(self, body):
+        self.wire.breaks_at = body
+
+    # What runs instead: a push that is lost without a disconnect, which takes no time
+    @pytest.mark.full
+    def test_a_push_that_is_lost_on_the_way_is_fetched_again(self):
+        super().test_a_push_that_is_lost_on_the_way_is_fetched_again()
 
 
 @asynccontextmanager
@@ -94,6 +104,21 @@ async def test_a_full_store_refuses_pushes_and_keeps_what_it_has(tmp_path):
                 await intake.publish(make_push(str(number), body=b"x" * 300_000))
         page = await intake.fetch(PROVIDER, None, 100)
         assert [push.sequence for push in page.pushes] == [1, 2, 3, 4]
+
+
+async def test_a_push_of_which_only_the_next_one_arrived_is_read_again(tmp_path):
+    async with run_server(tmp_path) as server, open_intake(server) as intake:
+        await wait_until(lambda: intake.is_available)
+        await intake.publish(make_push("1"))
+        end = (await intake.fetch(PROVIDER, None, 10)).end
+        await intake.acknowledge(PROVIDER, end)
+        await intake.publish(make_push("2"))
+        await intake._cursors[PROVIDER].subscription.fetch(1)  # it arrives nowhere else
+        await intake.publish(make_push("3"))
+        with pytest.raises(TryLater, match="delivery 2 was expected and 3 found"):
+            await intake.fetch(PROVIDER, end, 10)
+        page = await intake.fetch(PROVIDER, end, 10)
+        assert [push.body for push in page.pushes] == [b"2", b"3"]
 
 
 async def test_an_old_server_is_refused_with_its_version():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, ClassVar
 
 from tocsin.errors import ConflictError, TryLater
@@ -22,6 +22,8 @@ from tocsin.testing.tools import make_settings, make_tools
 
 NAME = "intake"
 PROVIDER = "our-scripts"
+_TRIES = 5
+"""How often a fetch may fail after a disconnect before the rule counts as broken."""
 
 
 class IntakeRules:
@@ -40,6 +42,10 @@ class IntakeRules:
     async def stop_servers(self) -> None:
         """Stop the servers."""
         does_not_apply("there are no servers")
+
+    async def lose_on_the_way(self, body: bytes) -> None:  # noqa: ARG002 - for harnesses
+        """Disconnect the intake, once, as soon as the servers send it a push with this body."""
+        does_not_apply("no network between the intake and the servers can lose a push")
 
     @asynccontextmanager
     async def open(self, settings: Mapping[str, Any]) -> AsyncIterator[Intake]:
@@ -134,6 +140,51 @@ class IntakeRules:
             expect(isinstance(error, ConflictError), f"another body: {describe_error(error)}")
             page = await intake.fetch(PROVIDER, None, 10)
             expect(len(page.pushes) == 1, repr(page))
+
+    @rule
+    async def test_no_reader_loses_pushes_to_another(self) -> None:
+        """Each of two readers gets all pushes after its position, whatever the other one fetched.
+
+        A node that loses its lease may fetch once more while the next one reads, and may read again
+        after that one has crashed with pushes that it did not store.
+        """
+        async with self.serve() as settings, self.open(settings) as one, self.open(settings) as two:
+            await one.publish(make_push("1"))
+            start = (await one.fetch(PROVIDER, None, 10)).end
+            await one.acknowledge(PROVIDER, start)
+            await one.publish(make_push("2"))
+            await two.fetch(PROVIDER, start, 10)
+            await one.publish(make_push("3"))
+            for name, reader in (("first", one), ("second", two)):
+                page = await reader.fetch(PROVIDER, start, 10)
+                expect([each.body for each in page.pushes] == [b"2", b"3"], f"{name}: {page}")
+
+    @rule
+    async def test_a_push_that_is_lost_on_the_way_is_fetched_again(self) -> None:
+        """A push that the servers sent and the intake did not receive is fetched again, in order.
+
+        A connection can break at any byte. If a later push were returned instead, the position
+        would pass the lost one, and nobody would store it.
+        """
+        async with self.serve() as settings, self.open(settings) as intake:
+            await intake.publish(make_push("1"))
+            end = (await intake.fetch(PROVIDER, None, 10)).end
+            await intake.acknowledge(PROVIDER, end)
+            await intake.publish(make_push("2", body=b"lost on the way"))
+            await self.lose_on_the_way(b"lost on the way")
+            bodies: list[bytes] = []
+            for attempt in range(_TRIES):
+                await self.wait_until_available(intake)
+                if attempt == 1:
+                    await intake.publish(make_push("3"))
+                with suppress(TryLater):
+                    page = await intake.fetch(PROVIDER, end, 10)
+                    bodies += [each.body for each in page.pushes]
+                    end = page.end
+                    await intake.acknowledge(PROVIDER, end)
+                if bodies[-1:] == [b"3"]:
+                    break
+            expect(bodies == [b"lost on the way", b"3"], repr(bodies))
 
     @rule
     async def test_a_lost_stream_is_noticed(self) -> None:

@@ -1,4 +1,4 @@
-"""Intake on NATS JetStream: one stream, and one durable pull consumer for each provider."""
+"""Intake on NATS JetStream: one stream, and a pull consumer for each reader of a provider."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
+from uuid import uuid4
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -14,7 +15,6 @@ from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import Error as JetStreamError
-from nats.js.errors import NotFoundError
 
 from tocsin import (
     ConflictError,
@@ -26,6 +26,7 @@ from tocsin import (
     Metric,
     QueuedPush,
     Tools,
+    TryLater,
 )
 from tocsin_nats.connection import NatsConnection, place
 from tocsin_nats.health import find_problems
@@ -39,15 +40,21 @@ CHUNK = 50
 """The number of pushes that the server sends at once, of up to 1 MiB each."""
 MAX_PAGE_BYTES = 16 * 2**20
 MAX_UNACKNOWLEDGED = 2000
+FORGOTTEN_SECONDS = 600
+"""How long the servers keep a consumer that nobody reads."""
 
 
 @dataclass(slots=True)
 class _Cursor:
-    """A consumer, and the place up to which its messages were received."""
+    """A consumer of this reader alone, and the place up to which its messages were received."""
 
+    consumer: str
     subscription: JetStreamContext.PullSubscription
     position: IntakePosition
     last: Msg | None = None
+    delivered: int = 0
+    """The deliveries that arrived. The servers count them too, so that none is lost unnoticed."""
+    is_broken: bool = False
 
 
 class NatsIntake(Intake[NatsSettings]):
@@ -121,7 +128,8 @@ class NatsIntake(Intake[NatsSettings]):
                     is_empty = await self._is_empty(provider, cursor)
                     end = place(stream, stream.state.last_seq) if is_empty else start
         except BaseException:
-            self._cursors.pop(provider, None)
+            if provider in self._cursors:
+                self._cursors[provider].is_broken = True
             raise
         cursor.position = end
         return IntakePage(start, [_to_push(message) for message in messages], end)
@@ -166,16 +174,20 @@ class NatsIntake(Intake[NatsSettings]):
         return f"{self.settings.subject}.{provider}"
 
     async def _find_cursor(self, provider: str, start: IntakePosition) -> _Cursor:
-        """Return a consumer that continues from a place."""
+        """Return a consumer that continues from a place.
+
+        Its name is new each time. Another node could otherwise take messages from it, and continue
+        after the place to which it counted on an earlier consumer of the name.
+        """
         cursor = self._cursors.get(provider)
-        if cursor is not None and cursor.position == start:
+        if cursor is not None and cursor.position == start and not cursor.is_broken:
             return cursor
+        streams, name = self._connection.jetstream, f"store-{provider}-{uuid4().hex}"
         if cursor is not None:
             with suppress(NatsError, JetStreamError):
                 await cursor.subscription.unsubscribe()
-        streams, name = self._connection.jetstream, f"store-{provider}"
-        with suppress(NotFoundError):
-            await streams.delete_consumer(self.settings.stream, name)
+            with suppress(NatsError, JetStreamError):
+                await streams.delete_consumer(self.settings.stream, cursor.consumer)
         await streams.add_consumer(
             self.settings.stream,
             ConsumerConfig(
@@ -188,14 +200,19 @@ class NatsIntake(Intake[NatsSettings]):
                 ack_wait=30,
                 max_deliver=-1,
                 max_ack_pending=MAX_UNACKNOWLEDGED,
+                inactive_threshold=FORGOTTEN_SECONDS,
             ),
         )
         subscription = await streams.pull_subscribe_bind(name, stream=self.settings.stream)
-        self._cursors[provider] = _Cursor(subscription, start)
+        self._cursors[provider] = _Cursor(name, subscription, start)
         return self._cursors[provider]
 
     async def _receive(self, cursor: _Cursor, limit: int) -> list[Msg]:
-        """Return the next messages, none if none comes in time."""
+        """Return the next messages, none if none comes in time.
+
+        Raises TryLater if a delivery did not arrive. Numbers in the stream do not show it, because
+        the messages to other providers are between them.
+        """
         messages: list[Msg] = []
         size, after = 0, cursor.position.sequence
         while len(messages) < limit and size < MAX_PAGE_BYTES:
@@ -206,6 +223,9 @@ class NatsIntake(Intake[NatsSettings]):
                 )
             except NatsTimeoutError:
                 break
+            for message in found:
+                cursor.delivered += 1
+                _expect_delivery(cursor, message.metadata.sequence.consumer)
             # What was not acknowledged in time comes again
             new = [message for message in found if _number(message) > after]
             if new:
@@ -219,8 +239,19 @@ class NatsIntake(Intake[NatsSettings]):
     async def _is_empty(self, provider: str, cursor: _Cursor) -> bool:
         """Return whether the consumer has nothing more, rather than no connection."""
         found = await cursor.subscription.consumer_info()
+        if found.delivered is not None:
+            _expect_delivery(cursor, found.delivered.consumer_seq)
         self._waiting[provider] = found.num_pending or 0
         return not (found.num_pending or found.num_ack_pending)
+
+
+def _expect_delivery(cursor: _Cursor, number: int) -> None:
+    """Raise TryLater if the number of a delivery is not that of the last one that arrived."""
+    if number != cursor.delivered:
+        raise TryLater(
+            f"NATS: delivery {cursor.delivered} was expected and {number} found, so a message was "
+            "lost on its way; reading again from the last stored push"
+        )
 
 
 def _number(message: Msg) -> int:
