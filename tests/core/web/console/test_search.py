@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from database_statements import noted_statements
 from session_rows import add_session
 from tocsin.knowledge import render_snippet
 from tocsin.knowledge.search.snippets import SnippetPart
@@ -50,6 +51,20 @@ async def test_results_have_severity_and_entities_and_kinds_are_counted(api, per
     html = await person.html(page_of(q="beacon", kind="incident"))
     assert 'href="/incidents?entity=203.0.113.9"' in html
     assert "Incidents 1" in await person.text(page_of(q="beacon severity:low"))
+
+
+@on_sqlite
+async def test_a_page_needs_as_many_statements_for_many_results_as_for_one(api, person, add):
+    async def count(text: str, results: int) -> int:
+        with noted_statements(api.services.database) as statements:
+            html = await person.html(page_of(q=text, kind="incident"))
+        assert html.count("severity-") == results
+        return len(statements)
+
+    await add(title="a beacon")
+    await add(20, title="a tunnel")
+    await person.html(page_of(q="beacon"))  # prepares what every page needs
+    assert await count("beacon", 1) == await count("tunnel", 20)
 
 
 @on_sqlite

@@ -8,16 +8,17 @@ from contextlib import suppress
 from html import unescape
 from typing import Any
 
+from tocsin import knowledge
 from tocsin.errors import RequestError
-from tocsin.model import EntityKind
+from tocsin.model import EntityKind, IncidentRecord
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.problems import ProblemError, describe_error
+from tocsin.web.problems import describe_error
 from tocsin.web.routes import search as api
-from tocsin.web.routes.incidents import get_incident
 
 _MARK = re.compile("</?mark>")
-_DOCUMENTS = ("incident", "session")
+_INCIDENT = "incident"
+_DOCUMENTS = (_INCIDENT, "session")
 _ENTITIES = "entity"
 _A_FEW = "10"
 
@@ -46,7 +47,7 @@ async def show_search(request: PageRequest) -> Mapping[str, Any]:
     except RequestError as error:
         shown.setdefault("fault", describe_error(request.http, error))
     if "fault" not in shown:
-        shown["facets"] = await _count_kinds(request, text)
+        shown["facets"] = await _count_kinds(request, text, shown)
     return shown
 
 
@@ -55,37 +56,47 @@ async def _documents(request: PageRequest, text: str, kind: str) -> Mapping[str,
     found = await request.ask(
         api.search, None, q=question, limit="25", **select_query(request, "cursor")
     )
+    incidents = await _load_incidents(request, found["results"])
     results = [
         {
             **result,
             "parts": highlights(result["snippet"]),
-            "incident": await _find_incident(request, result),
+            "incident": incidents.get((result["kind"], result["id"])),
         }
         for result in found["results"]
     ]
     return {**found, "results": results}
 
 
-async def _find_incident(
-    request: PageRequest, result: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
-    """Return the incident of a result, None for another kind or a removed incident."""
-    if result["kind"] != "incident":
-        return None
-    try:
-        found: Mapping[str, Any] = await request.ask(get_incident, {"number": result["id"]})
-    except ProblemError:
-        return None
-    return found
+async def _load_incidents(
+    request: PageRequest, results: Sequence[Mapping[str, Any]]
+) -> Mapping[tuple[str, str], IncidentRecord]:
+    """Return the incidents among the results by kind and ID, without removed ones."""
+    numbers = [int(result["id"]) for result in results if result["kind"] == _INCIDENT]
+    if not numbers:
+        return {}
+    services = request.services
+    found = await services.database.read(knowledge.load_incidents, numbers, services.markings)
+    return {(_INCIDENT, str(incident.number)): incident for incident in found}
 
 
-async def _count_kinds(request: PageRequest, text: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """Return the number of matches of each kind, without kinds that the query excludes."""
+async def _count_kinds(
+    request: PageRequest, text: str, shown: Mapping[str, Any]
+) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Return the number of matches of each kind, without kinds that the query excludes.
+
+    Kinds that are shown by themselves are counted already.
+    """
     counts = []
     for kind in _DOCUMENTS:
+        if kind == shown["kind"]:
+            counts.append((kind, shown["documents"]))
+            continue
         with suppress(RequestError):  # the query has another kind itself
             counted = await request.ask(api.search, None, q=f"{text} kind:{kind}", limit="1")
             counts.append((kind, counted))
+    if shown["kind"] in ("", _ENTITIES) and shown["entities"] is not None:
+        return [*counts, (_ENTITIES, shown["entities"])]
     with suppress(RequestError):  # longer than an entity's name
         counts.append((_ENTITIES, await request.ask(api.search_entities, None, q=text, limit="1")))
     return counts
