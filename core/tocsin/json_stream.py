@@ -109,7 +109,7 @@ class _Scan:
     start: int = 0
     """The first byte of the list, after its bracket."""
     end: int | None = None
-    """The bracket that ends the list; None without one."""
+    """The bracket that ends the list, or None if there is none."""
     batches: list[_Batch] = field(default_factory=list)
     _records: int = 1
 

@@ -125,7 +125,7 @@ class ObjectChannel(Channel[S]):
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
-        """Return the ID of the object with this key; None without one."""
+        """Return the ID of the object with this key, or None if there is none."""
 
     @abstractmethod
     async def create(

@@ -142,7 +142,7 @@ class Tracker(ABC):
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
-        """Return the ID of the ticket with this key; None without one."""
+        """Return the ID of the ticket with this key, or None if there is none."""
 
     @abstractmethod
     async def create(self, ticket: Ticket) -> str:

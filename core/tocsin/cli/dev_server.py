@@ -16,7 +16,7 @@ from tocsin.registry import find_code, installed_plugins
 from tocsin.settings import Settings
 
 _POLL = 0.3
-"""Seconds between looks at the files, and without a change before a restart."""
+"""Seconds between two checks of the files, and without a change before a restart."""
 _NODE = (
     "from tocsin.cli import run; from tocsin.cli.serve import serve_node; "
     "run(lambda: serve_node(is_dev=True))"

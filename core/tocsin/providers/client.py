@@ -44,7 +44,7 @@ _THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Return the delay in the header `Retry-After`, at most 24 hours; None without one.
+    """Return the delay in the header `Retry-After`, at most 24 hours, or None if there is none.
 
     RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
     5.6.7. Fractions of a second are accepted, because some servers send them. A past date is
@@ -64,7 +64,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
 
 def parse_server_time(headers: Mapping[str, str]) -> datetime | None:
-    """Return the server time in the header `Date`, to the second; None without one."""
+    """Return the server time in the header `Date`, to the second, or None if there is none."""
     try:
         return _parse_date(headers.get("Date", ""))
     except (ValueError, OverflowError):

@@ -131,7 +131,7 @@ def choose_start(next_fire_at: datetime, accounted: datetime | None) -> datetime
 
 
 def find_running_run(connection: Connection, session_id: str) -> RowMapping | None:
-    """Return the run in progress in a session, None without one."""
+    """Return the run in progress in a session, or None if there is none."""
     query = select(schedule_runs).where(_r.session_id == session_id, _r.state == RunState.RUNNING)
     return connection.execute(query).mappings().one_or_none()
 

@@ -22,7 +22,7 @@ class DueTimeTrigger(BaseTrigger):  # type: ignore[misc] # it has no types
         self._recurrence = recurrence
 
     def get_next_fire_time(self, _previous: datetime | None, now: datetime) -> datetime | None:
-        """Return the next due time, None without one."""
+        """Return the next due time, or None if there is none."""
         following = self._recurrence.pending(now.astimezone(UTC))
         return None if following is None else following.due
 

@@ -109,7 +109,7 @@ class DestinationValidator:
         return await self._build_spec(destination.name, kind, settings, table, record_contact)
 
     def _describe_move(self, destination: Destination, settings: Channel.Settings) -> str | None:
-        """Return the change of server in words, None without one."""
+        """Return the change of server in words, or None if there is none."""
         try:
             before = self._channels.settle(destination)[1].targets()
         except OperatorError:

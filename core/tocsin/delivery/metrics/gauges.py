@@ -42,7 +42,7 @@ class DeliveryBacklog:
     )
     """By shown state: pending deliveries of an inactive destination count as on hold."""
     oldest: datetime | None = None
-    """Creation time of the oldest waiting delivery; None without one."""
+    """Creation time of the oldest waiting delivery, or None if there is none."""
     under_way: int = 0
 
 

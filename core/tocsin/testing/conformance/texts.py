@@ -37,7 +37,7 @@ class TextRules(Conformance):
     async def test_hostile_text_is_read(self) -> None:
         """An incident arrives with any title: NUL, other scripts, markup, commands.
 
-        Attackers influence titles, and an unreadable one would hide their actions.
+        Attackers can influence titles. If an unreadable title were rejected, it would hide them.
         """
         async with self.harness() as harness:
             cases = [harness.put(title=title, description=title) for title in HOSTILE]
@@ -49,7 +49,7 @@ class TextRules(Conformance):
     async def test_long_text_is_read(self) -> None:
         """An incident arrives even if its title has a hundred thousand characters.
 
-        Attackers influence titles, and one that is too long would hide their actions.
+        Attackers can influence titles. If a long title were rejected, it would hide them.
         """
         async with self.harness() as harness:
             case, after = harness.put(title=_LONGEST), harness.put()

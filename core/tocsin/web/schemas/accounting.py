@@ -181,7 +181,7 @@ class Trace(ResponseModel):
     alert: AlertOutcome
     events: list[TracedEvent]
     triage: list[TracedTriage] = Field(
-        description=f"Changes of its triage, oldest first; the latest {MAX_HISTORY} at most."
+        description=f"Changes to its triage, oldest first: at most the latest {MAX_HISTORY}."
     )
     investigations: list[TracedInvestigation] = Field(
         description="Investigations that examined it, newest first; at most "

@@ -128,8 +128,8 @@ class IncidentQuery(QueryModel):
     )
     sort: Annotated[IncidentOrder, any_case(IncidentOrder)] = Field(
         default=IncidentOrder.CHANGED,
-        description="Order, case-insensitive: most recently changed, most recently occurred, or "
-        "most severe first.",
+        description="Sort order, in any case: last change or occurrence (newest first), or "
+        "severity (highest first).",
     )
 
     @model_validator(mode="after")
