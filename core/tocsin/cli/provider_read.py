@@ -28,6 +28,7 @@ from tocsin.registry import (
 from tocsin.settings import Settings, load_settings
 from tocsin.validation import suggest_nearest
 
+_MOST_PAGES = 1000
 _COLUMNS = Columns(("page", "stream", "kind", "id", "detail"))
 
 
@@ -35,7 +36,10 @@ def read_provider(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name in [providers.<name>].")],
     stream: Annotated[str | None, typer.Option(help="Only this stream.")] = None,
     pages: Annotated[
-        int, typer.Option(min=1, max=1000, help="Maximum number of pages of each stream.")
+        int,
+        typer.Option(
+            min=1, max=_MOST_PAGES, help="Maximum number of pages of each stream that have records."
+        ),
     ] = 10,
     as_json: AsJson = False,
     wide: Wide = False,
@@ -97,15 +101,29 @@ async def _read_streams(
         raise OperatorError(f"--stream: found {stream!r}; use one of: {', '.join(names)}")
     until = provider.tools.clock.now()
     for each in names if stream is None else (stream,):
-        number = 0
-        async with aclosing(provider.read(each, None, until)) as pages:
-            async for page in pages:
-                number += 1
-                records += (
-                    {"page": number, "stream": each, **record} for record in _describe(page)
+        number = shown = 0
+        try:
+            async with aclosing(provider.read(each, None, until)) as pages:
+                async for page in pages:
+                    number += 1
+                    if not _is_empty(page):
+                        shown += 1
+                        described = _describe(page)
+                        records += ({"page": number, "stream": each, **one} for one in described)
+                    if shown == most or number == _MOST_PAGES:
+                        break
+        finally:
+            if empty := number - shown:
+                detail = f"pages without records: {empty}"
+                records.append(
+                    {"page": None, "stream": each, "kind": "empty", "id": None, "detail": detail}
                 )
-                if number == most:
-                    break
+
+
+def _is_empty(page: Page) -> bool:
+    """Return whether a page only reports that nothing changed."""
+    is_lossy = any(interval.lost for interval in page.covered)
+    return not (page.records or page.incidents or page.rejected or is_lossy)
 
 
 def _describe(page: Page) -> Iterator[dict[str, Any]]:

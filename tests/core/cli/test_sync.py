@@ -61,6 +61,15 @@ def test_a_provider_is_read_for_its_author_and_nothing_is_stored(tocsin, tmp_pat
     assert json.loads(out)[0]["state"] == "waiting"
 
 
+def test_pages_without_records_are_only_counted(tocsin, tmp_path):
+    (tmp_path / "eve.json").write_text("")
+    status, out, _ = tocsin("providers", "read", "edge", **SECRETS)
+    assert status == 0
+    assert [line.split("\t")[2:] for line in out.splitlines()] == [
+        ["empty", "", "pages without records: 1"]
+    ]
+
+
 def test_a_provider_that_cannot_be_read_says_why(tocsin):
     status, _, errors = tocsin("providers", "read", "egde", **SECRETS)
     assert (status, errors) == (

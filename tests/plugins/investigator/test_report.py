@@ -306,6 +306,13 @@ async def test_a_source_is_called_by_its_name_in_words():
     assert says(report.findings[0].statements, "According to VirusTotal, the address")
 
 
+async def test_an_opinion_without_a_disposition_only_tells_its_facts():
+    told = Enrichment(entity=ATTACKER, summary="It is owned by Payments")
+    report, _ = await investigate(World(opinions={"assets": [told]}), "Who is 203.0.113.5?")
+    said = "The enricher assets reports on the address 203.0.113.5: It is owned by Payments"
+    assert says(report.summary, said)
+
+
 async def test_a_detection_is_not_counted_as_a_logon():
     told = [
         event("ban: ssh-bf", ago(minutes=55) + timedelta(seconds=number), ATTACKER)

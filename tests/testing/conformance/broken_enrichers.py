@@ -277,6 +277,16 @@ class Undemanding(Reputation):
         raise Broken(json.dumps(content))
 
 
+@breaks("test_an_error_with_status_200_raises")
+class Forgiving(Reputation):
+    """Takes an error with status 200 for an address that nobody knows."""
+
+    def read(self, content):
+        if isinstance(content, dict) and "error" in content:
+            return None
+        return super().read(content)
+
+
 @breaks("test_an_unreachable_server_is_temporary")
 class Hopeful(Failing):
     def failed(self, error):
@@ -314,3 +324,37 @@ class BlocksAfterItWasAsked(Reputation):
     async def check(self):
         time.sleep(0.3 if self._was_asked else 0)  # noqa: ASYNC251
         return await super().check()
+
+
+class EnvelopeConformance(ReputationConformance):
+    """A source that reports errors with status 200."""
+
+    def refuse(self, refusal):
+        return web.json_response({"error": {"code": refusal.status, "message": refusal.reason}})
+
+
+class Envelope(Reputation):
+    """Sees the status of an error in the body."""
+
+    async def check(self):
+        answer = await self.api.request("GET", "/status", headers=self.headers)
+        self.expect_no_error(answer.json)
+        return Health(detail="it answers")
+
+    def read(self, content):
+        if self.expect_no_error(content) == 404:
+            return None
+        return super().read(content)
+
+    def expect_no_error(self, content):
+        """Return the status of an error that only means that the address is not known."""
+        match content:
+            case {"error": {"code": 404}}:
+                return 404
+            case {"error": {"code": 401, "message": str(message)}}:
+                raise CredentialsRefused(message)
+            case {"error": {"code": 429, "message": str(message)}}:
+                raise TryLater(message, throttled=True)
+            case {"error": error}:
+                raise Broken(json.dumps(error))
+        return None

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http import HTTPStatus
 from urllib.parse import unquote
 
 from tocsin.errors import Broken, CredentialsRefused, PluginFailure, TryLater
 from tocsin.model import Health
 from tocsin.testing.conformance.enricher_harness import DELAY, EnricherHarness, EnricherSuite
-from tocsin.testing.conformance.rules import describe_error, expect, expect_failure, rule
+from tocsin.testing.conformance.rules import (
+    OWN_SHAPE,
+    describe_error,
+    expect,
+    expect_failure,
+    rule,
+)
 from tocsin.testing.conformance.settings import expect_no_secret_sent
 from tocsin.testing.faults import Fault
 
@@ -34,15 +41,14 @@ class EnricherFailureRules(EnricherSuite):
         The core then pauses every request to this enricher for that long.
         """
         async with self.served_harness() as harness:
-            error = await _failure(harness, Fault.THROTTLED)
-            expect_failure(error, TryLater)
-            expect(
-                getattr(error, "after", None) == DELAY,
-                f"{describe_error(error)}, without the delay",
-            )
-            expect(
-                getattr(error, "throttled", False), f"{describe_error(error)}, without `throttled`"
-            )
+            for shape in self._shapes(harness):
+                error = await _failure(harness, Fault.THROTTLED)
+                expect_failure(error, TryLater, shape)
+                is_delayed = getattr(error, "after", None) == DELAY
+                is_delayed = is_delayed or (shape and not harness.sends_delays)
+                expect(is_delayed, f"{describe_error(error)}, without the delay{shape}")
+                is_throttled = getattr(error, "throttled", False)
+                expect(is_throttled, f"{describe_error(error)}, without `throttled`{shape}")
 
     @rule
     async def test_refused_credentials_raise(self) -> None:
@@ -51,7 +57,9 @@ class EnricherFailureRules(EnricherSuite):
         An operator must fix the credentials; the core stops asking until then.
         """
         async with self.served_harness() as harness:
-            expect_failure(await _failure(harness, Fault.UNAUTHORIZED), CredentialsRefused)
+            for shape in self._shapes(harness):
+                error = await _failure(harness, Fault.UNAUTHORIZED)
+                expect_failure(error, CredentialsRefused, shape)
 
     @rule
     async def test_an_error_response_raises(self) -> None:
@@ -60,8 +68,21 @@ class EnricherFailureRules(EnricherSuite):
         If it counted as "nothing known", every entity would look clean while the source is down.
         """
         async with self.served_harness() as harness:
-            for fault in (Fault.ERROR, Fault.BAD_GATEWAY, Fault.UNAVAILABLE):
-                await _expect_unavailable(harness, fault)
+            for shape in self._shapes(harness):
+                for fault in (Fault.ERROR, Fault.BAD_GATEWAY, Fault.UNAVAILABLE):
+                    await _expect_unavailable(harness, fault, shape)
+
+    @rule
+    async def test_an_error_with_status_200_raises(self) -> None:
+        """200 with `{"error": ...}` raises.
+
+        JSON-RPC, GraphQL and many gateways report errors like this. Entities must not look clean
+        because of it.
+        """
+        async with self.served_harness() as harness:
+            harness.alter = lambda _: {"error": {"code": 500, "message": "internal error"}}
+            error = await harness.failure(harness.ask(self.known[:1]))
+            expect_failure(error, PluginFailure)
 
     @rule
     async def test_a_body_that_is_not_json_raises(self) -> None:
@@ -121,12 +142,24 @@ class EnricherFailureRules(EnricherSuite):
         Operators see a wrong key immediately, and not as a gap in a report.
         """
         async with self.served_harness() as harness:
-            for fault, wanted in (
-                (Fault.UNAUTHORIZED, CredentialsRefused),
-                (Fault.ERROR, PluginFailure),
-            ):
-                harness.fault = fault
-                expect_failure(await harness.failure(harness.enricher.check()), wanted)
+            for shape in self._shapes(harness):
+                for fault, wanted in (
+                    (Fault.UNAUTHORIZED, CredentialsRefused),
+                    (Fault.ERROR, PluginFailure),
+                ):
+                    harness.fault = fault
+                    error = await harness.failure(harness.enricher.check())
+                    expect_failure(error, wanted, shape)
+
+    def _shapes(self, harness: EnricherHarness) -> Iterator[str]:
+        """Yield the shape in which the server then fails, for messages.
+
+        The second shape is the source's own, if the suite overrides `refuse`.
+        """
+        yield ""
+        if type(self).refuse is not EnricherSuite.refuse:
+            harness.refuses_faults = True
+            yield OWN_SHAPE
 
 
 async def _failure(harness: EnricherHarness, fault: Fault) -> Exception | None:
@@ -134,7 +167,7 @@ async def _failure(harness: EnricherHarness, fault: Fault) -> Exception | None:
     return await harness.failure(harness.ask(harness.suite.known[:1]))
 
 
-async def _expect_unavailable(harness: EnricherHarness, fault: Fault) -> None:
+async def _expect_unavailable(harness: EnricherHarness, fault: Fault, shape: str = "") -> None:
     error = await _failure(harness, fault)
-    seen = f"{describe_error(error)} for the fault {fault}"
+    seen = f"{describe_error(error)} for the fault {fault}{shape}"
     expect(isinstance(error, Broken | TryLater), seen)

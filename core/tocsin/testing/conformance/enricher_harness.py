@@ -25,9 +25,10 @@ from tocsin.testing.conformance.rules import (
     describe_error,
     does_not_apply,
 )
-from tocsin.testing.faults import Fault, spoil
+from tocsin.testing.faults import REFUSALS, Fault, retry_after_header, spoil
 from tocsin.testing.server import LoopbackServer
 from tocsin.testing.tools import make_settings, make_tools
+from tocsin.testing.vendor_api import ErrorResponse
 
 NAME = "conformance"
 DELAY = timedelta(seconds=90)
@@ -58,6 +59,13 @@ class EnricherSuite(EventLoopRules):
         """Return the routes of the source's server; none if the enricher sends no requests."""
         return ()
 
+    def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
+        """Return the server's response to a request that it refuses, in its own shape.
+
+        Override it for a source that reports errors with status 200. Default: only statuses.
+        """
+        return None
+
     def harness(self) -> EnricherHarness:
         """Return a harness for the enricher."""
         return EnricherHarness(self)
@@ -81,6 +89,8 @@ class EnricherHarness:
         self.clock = ManualClock()
         self.fault: Fault | HTTPStatus | None = None
         """The fault of every request, or the status that each receives."""
+        self.refuses_faults = False
+        """Whether faults with an HTTP status are sent by `refuse`; by default, as a proxy would."""
         self.alter: Callable[[Json], Json] = lambda content: content
         """A change that is applied to every response."""
         self.requests: list[web.Request] = []
@@ -142,6 +152,11 @@ class EnricherHarness:
         """Return the exception that an awaitable raises, None if it succeeds."""
         return await catch_failure(asking)
 
+    @property
+    def sends_delays(self) -> bool:
+        """Whether the server's own responses to throttled requests have Retry-After."""
+        return "Retry-After" in self._refuse(Fault.THROTTLED).headers
+
     async def hang_up(self) -> None:
         """Make the server unreachable."""
         await self.http.close()  # server shutdown waits for idle connections
@@ -154,15 +169,25 @@ class EnricherHarness:
         match self.fault:
             case None:
                 return await answer()
+            case Fault() if self.refuses_faults and self.fault in REFUSALS:
+                return self._refuse(self.fault)
             case Fault():
                 return await spoil(self.fault, request, answer, self.clock.now(), DELAY)
         return web.json_response({"error": self.fault.phrase}, status=self.fault)
 
+    def _refuse(self, fault: Fault) -> web.Response:
+        headers = retry_after_header(fault, self.clock.now(), DELAY)
+        refusal = ErrorResponse(*REFUSALS[fault], headers)
+        return self.suite.refuse(refusal) or web.json_response(
+            {"error": refusal.reason}, status=refusal.status, headers=headers
+        )
+
     async def _answer(self, request: web.Request, handler: Handler) -> web.Response:
         try:
             response: web.Response = await handler(request)
-        except web.HTTPException as error:
-            return web.json_response({"error": error.reason}, status=error.status)
+        except (web.HTTPException, ErrorResponse) as error:
+            refused = self.suite.refuse(ErrorResponse(error.status, error.reason))
+            return refused or web.json_response({"error": error.reason}, status=error.status)
         except Exception as mistake:
             self._mistakes.append(mistake)
             raise

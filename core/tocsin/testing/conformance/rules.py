@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Iterator
+from traceback import walk_tb
 from typing import NoReturn, TypeVar
 
 import pytest
 
+from tocsin.errors import PluginFailure
 from tocsin.testing.conformance.loop_blocks import LoopBlocked, run_watched
 
 LONGEST = 30
@@ -64,8 +67,11 @@ async def catch_failure(doing: Awaitable[object]) -> Exception | None:
 
 
 def describe_error(error: BaseException | None) -> str:
-    """Return an exception as text."""
-    return "nothing was raised" if error is None else f"{type(error).__name__}: {error}"
+    """Return an exception as text, with the plugin's line if it is a bug."""
+    if error is None:
+        return "nothing was raised"
+    line = "" if isinstance(error, PluginFailure) else _find_line(error)
+    return f"{type(error).__name__}: {error}{line and f' ({line})'}"
 
 
 def does_not_apply(reason: str) -> NoReturn:
@@ -111,6 +117,22 @@ def rule(test: Callable[[S], Awaitable[None]]) -> Callable[[S], None]:
     run.__name__, run.__qualname__ = test.__name__, test.__qualname__
     run.__doc__, run.__module__ = test.__doc__, test.__module__
     return run
+
+
+def _find_line(error: BaseException) -> str:
+    """Return the innermost line of the plugin, or of a handler, that an exception passed.
+
+    The first package that Tocsin calls is the plugin's; what that calls may be a library's.
+    """
+    frames = [(frame, line) for frame, line in walk_tb(error.__traceback__)]
+    packages = [str(frame.f_globals["__name__"]).partition(".")[0] for frame, _ in frames]
+    own = (name for name in packages if name != "tocsin" and name not in sys.stdlib_module_names)
+    if (first := next(own, None)) is None:
+        return ""
+    innermost = max(at for at, name in enumerate(packages) if name == first)
+    frame, line = frames[innermost]
+    code = frame.f_code
+    return f'File "{code.co_filename}", line {line}, in {code.co_qualname}'
 
 
 def _plugin(suite: object) -> type:

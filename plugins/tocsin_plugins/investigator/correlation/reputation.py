@@ -42,11 +42,13 @@ def find_bad_reputation(case: CaseFile) -> Iterator[FindingDraft]:
 
 
 def state_opinion(opinion: Opinion) -> Statement:
-    """Return the opinion of an enricher as a statement."""
+    """Return the opinion of an enricher as a statement; only facts if it has no disposition."""
     enrichment = opinion.enrichment
-    about = f"{name_entity(enrichment.entity)} is {enrichment.disposition.value}"
-    text = f"according to {opinion.called}, {about}: {shorten(enrichment.summary, 300)}"
-    return state(text, opinion.step)
+    name, summary = name_entity(enrichment.entity), shorten(enrichment.summary, 300)
+    if enrichment.disposition is Disposition.UNKNOWN:
+        return state(f"{opinion.called} reports on {name}: {summary}", opinion.step)
+    about = f"{name} is {enrichment.disposition.value}"
+    return state(f"according to {opinion.called}, {about}: {summary}", opinion.step)
 
 
 def _reputation_strength(opinions: list[Opinion], bad: list[Opinion]) -> float:
