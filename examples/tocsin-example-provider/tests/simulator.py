@@ -11,7 +11,7 @@ from aiohttp import web
 from tocsin import Entity, EntityKind, IncidentStatus, Severity, Window
 from tocsin.testing import Case, ErrorResponse, LogEvent, Simulator, run_simulator
 
-SEVERITIES = {Severity.INFORMATIONAL: "info"}
+SEVERITIES: dict[Severity | str, str] = {Severity.INFORMATIONAL: "info"}
 STATUSES = {"New": "open", "Active": "in_progress", "Closed": "closed"}
 
 
@@ -63,8 +63,9 @@ class ExampleSimulator(Simulator):
         """Change the status of a case."""
         case, change = self.get(request.match_info["id"]), await request.json()
         [status] = [status for status, word in STATUSES.items() if word == change["status"]]
-        changed = {"status": IncidentStatus(status), "changed_at": self.siem.clock.now()}
-        return self.json(self.show(self.siem.put(replace(case, **changed))))
+        now = self.siem.clock.now()
+        changed = replace(case, status=IncidentStatus(status), changed_at=now)
+        return self.json(self.show(self.siem.put(changed)))
 
     async def list_comments(self, request: web.Request) -> web.Response:
         """Return the comments on a case."""

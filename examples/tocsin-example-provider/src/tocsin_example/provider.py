@@ -58,7 +58,7 @@ class ExampleProvider(WindowedProvider[ExampleSettings]):
 
     async def check(self) -> Health:
         """Return whether cases can be listed."""
-        await self._api.get("/api/v1/cases", limit=1)
+        await self._list(limit=1)
         return Health(detail="cases are readable")
 
     async def list_changes(
@@ -69,19 +69,12 @@ class ExampleProvider(WindowedProvider[ExampleSettings]):
         limit: int,
     ) -> Listing:
         """Return a page of the cases that changed in the window, the oldest first."""
-        answer = await self._api.get(
-            "/api/v1/cases",
+        return await self._list(
             changed_from=window.start.isoformat(),
             changed_to=window.end.isoformat(),
             limit=limit,
             page_token=token,
         )
-        match answer.json:
-            case {"cases": list(records), "next_page_token": str() | None as next_token}:
-                return Listing(
-                    records=records, next_token=next_token, server_time=answer.server_time
-                )
-        raise Broken("GET /api/v1/cases: the response lacks `cases` and `next_page_token`")
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
         """Return the incident of a case; ValueError for malformed records."""
@@ -144,6 +137,13 @@ class ExampleProvider(WindowedProvider[ExampleSettings]):
             path = f"/api/v1/cases/{quote(external_id, safe='')}"
             await self._api.request("PATCH", path, json={"status": WRITTEN[status]})
 
+    async def _list(self, **query: Any) -> Listing:
+        answer = await self._api.get("/api/v1/cases", **query)
+        match answer.json:
+            case {"cases": list(records), "next_page_token": str() | None as token}:
+                return Listing(records=records, next_token=token, server_time=answer.server_time)
+        raise no_cases(answer.json)
+
     async def _sign_in(self) -> Grant:
         answer = await self._api.request(
             "POST",
@@ -160,3 +160,11 @@ class ExampleProvider(WindowedProvider[ExampleSettings]):
                 ends = self.tools.clock.now() + timedelta(seconds=seconds)
                 return Grant(f"Bearer {token}", ends)
         raise Broken("POST /oauth/token: the response lacks `access_token` and `expires_in`")
+
+
+def no_cases(content: Any) -> Broken:
+    """Return the error for a response without a list of cases, with Example's own if it has one."""
+    match content:
+        case {"error": error}:
+            return Broken(f"GET /api/v1/cases returned the error {error!r:.200}")
+    return Broken("GET /api/v1/cases: the response lacks `cases` and `next_page_token`")
