@@ -23,7 +23,14 @@ from incident_rows import add_incidents, add_quarantined
 from session_rows import add_session
 from tocsin import Window
 from tocsin.credentials import Scope
-from tocsin.delivery import DeliveryFilter, create_destination, create_replay, measure_replay
+from tocsin.delivery import (
+    DeliveryFilter,
+    NewSuppression,
+    create_destination,
+    create_replay,
+    create_suppression,
+    measure_replay,
+)
 from tocsin.incidents import BackfillOrigin, create_backfill
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry import ManagedBy
@@ -55,6 +62,13 @@ BODIES = {
     "entity.erase": {"entity": "user:j.doe"},
     "schedule.create": {"name": "hourly", "query": "new logins", "cron": "@hourly"},
     "schedule.change": {"interval": "15m"},
+    "suppression.create": {
+        "name": "pentest",
+        "owner": "ana",
+        "reason": "Announced",
+        "ends_at": "2026-11-22T12:00:00Z",
+        "title": "Port scan*",
+    },
 }
 
 
@@ -73,6 +87,7 @@ async def paths(admin) -> dict[str, str]:
     delivery = await database.write(add_delivery, to=name)
     replay = await database.write(add_replay)
     await database.write(add_quarantined, "edge", NOW)
+    await database.write(add_rule, name)
     return {
         "key_id": key["key_id"],
         "client_id": client["client_id"],
@@ -96,6 +111,12 @@ def add_backfill(connection) -> str:
     window = Window(NOW - timedelta(days=1), NOW)
     members = {"alert": False, "origin": BackfillOrigin.OPERATOR, "by": "ana", "now": NOW}
     return create_backfill(connection, "edge", window, **members)["id"]
+
+
+def add_rule(connection, name: str) -> None:
+    ends_at, title = NOW + timedelta(days=1), "Port scan*"
+    rule = NewSuppression(name, "ana", "Announced", ends_at, None, title, None, None)
+    create_suppression(connection, rule, "ana", NOW)
 
 
 def add_schedule(connection) -> str:
@@ -141,6 +162,7 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     named = {"destination": answer.get("name", paths["name"]), "delivery": answer.get("id")}
     named |= {"key": identifier, "client": identifier, "replay": answer.get("id")}
     named |= {"node": admin.api.services.node.name, "user": answer.get("pseudonym")}
+    named |= {"suppression": answer.get("name")}
     named |= {"backfill": answer.get("id"), "schedule": answer.get("schedule_id", answer.get("id"))}
     targets = {f"{kind}:{name}" for kind, name in named.items()} | {""}  # "" for many events
     assert entry["target"] in targets
