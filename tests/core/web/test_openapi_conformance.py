@@ -76,6 +76,8 @@ RECURRING = {
     "misfire_grace": "PT1H",
 }
 LONGEST = 7_000
+INCIDENTS = "/api/v1/incidents"
+LABELS = {f"{verb}_{kind}" for verb in ("add", "remove") for kind in ("tags", "watchers")}
 MENDED: dict[str, dict[str, Any]] = {
     "/api/admin/erasures": {"entity": "user:j.doe"},  # a value of a kind
     "/api/admin/replays": {"destination": None},  # otherwise it has to exist, or to have existed
@@ -89,11 +91,11 @@ MENDED: dict[str, dict[str, Any]] = {
 }
 # A deleted credential can still be read: it is disabled, and stays for the record
 NOT_MEANT = {"use_after_free": {"enabled": False}}
-# GET of the one reads the investigation of this id, PATCH of the other changes the schedule of this
-# id, which there never are
+# GET of the first reads the investigation of this id, PATCH of the others changes the schedule or
+# the incident of this id, which there never are
 NOT_AN_ID = [
     {"include-path": path, "checks": {"unsupported_method": {"enabled": False}}}
-    for path in (START, f"{SCHEDULES}/upcoming")
+    for path in (START, f"{SCHEDULES}/upcoming", f"{INCIDENTS}/trend")
 ]
 
 
@@ -134,8 +136,20 @@ def before_call(_context: object, case: schemathesis.Case, _request: object) -> 
     mend_query(case.query, case.operation.path)
     if isinstance(case.body, dict):
         mend_body(case.body, case.operation.path)
+        if case.method == "PATCH" and case.operation.path.startswith(INCIDENTS):
+            mend_triage(case.body.get("change", case.body))
     if case.operation.path.startswith("/api/push/"):
         case.body = {"external_id": "case-17"}  # what a body holds is the provider's to say
+
+
+def mend_triage(change: dict[str, Any]) -> None:
+    change["assignee"] = "ana"  # something changes
+    change.pop("add_links", None)  # of incidents that there have to be
+    for name in change.keys() & LABELS:
+        change[name] = ["edge"]  # more than white space, and few in all
+    if change.get("disposition") is None:
+        change.pop("disposition_reason", None)
+        change.pop("disposition_source", None)
 
 
 def mend_body(body: dict[str, Any], path: str) -> None:
