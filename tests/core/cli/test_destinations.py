@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 
 import pytest
 from sqlalchemy import URL, update
@@ -23,12 +22,8 @@ def database_url(tmp_path) -> URL:
 
 
 @pytest.fixture(autouse=True)
-async def soar(api, monkeypatch):
-    """A destination that nobody listens at, and the variables of an admin's terminal."""
-    for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("TOCSIN_URL", str(api.client.make_url("/")))
-    monkeypatch.setenv("TOCSIN_ADMIN_TOKEN", await api.token())
+async def soar(api, admin_terminal):
+    """A destination that nobody listens at."""
     admin = Admin(api, await api.admin())
     await admin.ask("POST", DESTINATIONS, 201, json=GOOD_DESTINATION)
 

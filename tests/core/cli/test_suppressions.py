@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 
 import pytest
 from sqlalchemy import URL
@@ -16,20 +15,13 @@ from tocsin.errors import OperatorError
 RULE = ("create", "pentest", "--owner", "ana", "--reason", "A test")
 UNTIL = ("--until", "2026-11-22T12:00:00Z")
 
+pytestmark = pytest.mark.usefixtures("admin_terminal")
+
 
 @pytest.fixture
 def database_url(tmp_path) -> URL:
     """Which database the API stands on does not matter to its callers."""
     return URL.create("sqlite", database=str(tmp_path / "tocsin.db"))
-
-
-@pytest.fixture(autouse=True)
-async def _terminal(api, monkeypatch) -> None:
-    """The variables of an admin's terminal."""
-    for name in [name for name in os.environ if name.startswith("TOCSIN_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("TOCSIN_URL", str(api.client.make_url("/")))
-    monkeypatch.setenv("TOCSIN_ADMIN_TOKEN", await api.token())
 
 
 async def run(*arguments: str) -> tuple[int, str]:
