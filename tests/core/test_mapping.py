@@ -181,7 +181,7 @@ def test_a_macro_gives_json_as_well():
         ("\n{{ body.", "line 2: "),
         ("{{ body|shout }}", "line 1: No filter named 'shout'"),
         ("x" * 32_769, "at most 32 KiB"),
-        ("{{ " + "-" * 2_000 + "1 }}", "deep"),
+        ("{{ " + "-" * 2_000 + "1 }}", "nested too deeply|at most 50 deep"),
     ],
 )
 def test_what_is_no_mapping_is_refused_in_words(text, reason):

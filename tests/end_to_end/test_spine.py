@@ -67,6 +67,8 @@ async def test_a_kill_at_any_moment_loses_no_event(service, sensor, receiver, se
     await service.start()
     await until(lambda: len(receiver.numbers) == sensor.written)
     assert len(receiver.ids) == sensor.written
+    if service.is_alone:  # on PostgreSQL, a store that was killed leaves a gap in the numbers
+        assert receiver.numbers == set(range(1, sensor.written + 1))
 
 
 @postgresql_in_full
