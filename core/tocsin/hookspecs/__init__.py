@@ -137,7 +137,7 @@ def tocsin_incident_changed(event: Event) -> None:
 
 @hookspec
 def tocsin_investigation_finished(event: Event) -> None:
-    """Handle a run of an investigation that completed or failed, whoever started it.
+    """Handle a run of any investigation that completed or failed.
 
     `event.data` has `session_id`, `run`, `status`, `created_by`, `schedule_id` (None if a person
     or a program started it), `title`, `risk_score` and `error`; `event.context["report"]` is the

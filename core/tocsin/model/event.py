@@ -31,7 +31,7 @@ class ChangeType(Vocabulary):
     INCIDENT_CHANGED = "incident-changed"
     """Severity, status or disposition of an incident changed."""
     INVESTIGATION_FINISHED = "investigation-finished"
-    """A run of an investigation completed or failed, whoever started it."""
+    """A run of an investigation completed or failed: of a person, a program or a schedule."""
 
     @property
     def template_type(self) -> EventType:
@@ -42,7 +42,7 @@ class ChangeType(Vocabulary):
 
 
 class DeliveryType(Vocabulary):
-    """Types of what is delivered: the four events, and the changes that are followed."""
+    """Types of deliveries: the four events, and the followed changes."""
 
     INCIDENT_ALERT = "incident-alert"
     INVESTIGATION_COMPLETED = "investigation-completed"

@@ -57,7 +57,7 @@ async def run_watched(doing: Awaitable[None], plugin: type) -> None:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Put off the garbage collector: it takes as long as the process is large, whoever runs."""
+    """Put off the garbage collector, whose time depends on the size of the whole process."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

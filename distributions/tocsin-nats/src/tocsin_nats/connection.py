@@ -82,7 +82,7 @@ class NatsConnection:
         return name_stream(self.stream)
 
     async def load_stream(self) -> StreamInfo:
-        """Return the stream as it is now; create it if there is none."""
+        """Return the current state of the stream; create it if there is none."""
         async with self.failures():
             streams = self.jetstream
             try:

@@ -250,7 +250,7 @@ def _expect_delivery(cursor: _Cursor, number: int) -> None:
     if number != cursor.delivered:
         raise TryLater(
             f"NATS: delivery {cursor.delivered} was expected and {number} found, so a message was "
-            "lost on its way; reading again from the last stored push"
+            "lost; reading again from the last stored push"
         )
 
 
