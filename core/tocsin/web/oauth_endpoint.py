@@ -84,7 +84,7 @@ async def read_form(request: web.Request) -> Form:
         _raise_invalid_request("The body is not a UTF-8 form.")
     names = [name for name, _ in pairs]
     if len(names) != len(set(names)):
-        _raise_invalid_request("A parameter is given more than once.")
+        _raise_invalid_request("The request contains a parameter more than once.")
     return {name: value for name, value in pairs if value}
 
 

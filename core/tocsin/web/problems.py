@@ -95,7 +95,7 @@ class ProblemKind(Enum):
     )
     MANAGED_BY_FILE = "/problems/managed-by-file", "The record cannot be changed over HTTP"
     NAME_TAKEN = "/problems/name-taken", "The name is taken"
-    INVALID_CONFIGURATION = "/problems/invalid-configuration", "The configuration contains mistakes"
+    INVALID_CONFIGURATION = "/problems/invalid-configuration", "The configuration contains errors"
     PLUGIN_FAILED = "/problems/plugin-failed", "A plugin failed"
     SECRET_SHOWN = "/problems/secret-shown", "The response contained a secret shown only once"
 
@@ -207,7 +207,7 @@ INTERNAL_ERROR = ProblemType(
 DATABASE_UNAVAILABLE = ProblemType(
     "database-unavailable",
     503,
-    "The database cannot be used ({fault}); try again.",
+    "The database is unavailable ({fault}); try again later.",
     example={"fault": "unreachable"},
 )
 BODY_TOO_LARGE = ProblemType("body-too-large", 413, f"The body exceeds {BODY_LIMIT} bytes.")
@@ -218,7 +218,7 @@ PATH_NOT_FOUND = ProblemType("path-not-found", 404, "There is no endpoint at thi
 METHOD_NOT_ALLOWED = ProblemType(
     "method-not-allowed",
     405,
-    "This path only supports {methods}.",
+    "This path supports only {methods}.",
     example={"methods": "GET, HEAD, OPTIONS"},
 )
 

@@ -34,20 +34,20 @@ def _not_found(record: str, path: str) -> ProblemType:
 UNAUTHORIZED_PUSH = ProblemType(
     "invalid-push-credential",
     401,
-    "The request has no valid credentials for this provider.",
+    "The request lacks valid credentials for this provider.",
     path=f"/api/push/{PROVIDER}",
 )
 METRICS_TOKEN_REQUIRED = ProblemType(
     "metrics-token-required",
     401,
-    "Send the token of TOCSIN_METRICS_TOKEN as Authorization: Bearer.",
+    "Send the value of TOCSIN_METRICS_TOKEN as a bearer token in the Authorization header.",
     path="/metrics",
 )
 METRICS_LOCAL_ONLY = ProblemType(
     "metrics-local-only",
     403,
-    "Metrics are only available to callers on the same machine. For others, set "
-    "TOCSIN_METRICS_TOKEN and send it as Authorization: Bearer.",
+    "Metrics are available only to callers on the same machine. For other callers, set "
+    "TOCSIN_METRICS_TOKEN and send it as a bearer token in the Authorization header.",
     path="/metrics",
 )
 
@@ -78,7 +78,7 @@ NODE_SUSPENDED = ProblemType(
 PUSH_TOO_LARGE = ProblemType(
     "push-too-large",
     413,
-    "The body exceeds {most}, the provider's max_body_mib.",
+    "The body exceeds {most}, the limit that max_body_mib sets for this provider.",
     example={"most": "16 MiB"},
     path=f"/api/push/{PROVIDER}",
 )
@@ -123,8 +123,8 @@ INCIDENT_NOT_FOUND = ProblemType(
 INCIDENT_CHANGED = ProblemType(
     "incident-changed",
     412,
-    "The incident has changed since it was read: its ETag is now {tag}. Read it again, and send "
-    "this ETag as If-Match if the change still applies.",
+    "The incident has changed since you read it, and its ETag is now {tag}. Read the incident "
+    "again. If your change still applies, send the new ETag as If-Match.",
     example={"tag": '"2a-9c0e9a8f4b1d4f0c"'},
 )
 TOO_MANY_COMMENTS = domain_problem(
@@ -135,7 +135,7 @@ TOO_MANY_COMMENTS = domain_problem(
 INCIDENT_REMOVED = ProblemType(
     "incident-removed",
     404,
-    "Retention removed incident {number}, which last changed on {date}. Alert: {outcome}.",
+    "Retention deleted incident {number}, which last changed on {date}. Alert: {outcome}.",
     example={"number": 7, "date": "2026-01-21", "outcome": "alerted"},
 )
 API_KEY_NOT_FOUND = _not_found("API key", f"/api/admin/api-keys/{KEY_ID}")
@@ -185,7 +185,7 @@ KEY_NOT_ACTIVE = ProblemType(
 CLIENT_NOT_ACTIVE = ProblemType(
     "api-client-not-active",
     409,
-    "The API client is permanently {status}; create a new one.",
+    "The API client is {status} permanently; create a new client.",
     kind=ProblemKind.NOT_ACTIVE,
     example={"status": "disabled"},
     path=f"/api/admin/api-clients/{CLIENT_ID}/regenerate-secret",
@@ -233,13 +233,14 @@ DESTINATION_DELETED = ProblemType(
 DESTINATION_CHANGED = ProblemType(
     "destination-changed",
     409,
-    "The destination was changed by another request; try again.",
+    "Another request changed the destination; try again.",
     path="/api/admin/destinations/soar",
 )
 CONFIGURATION_INVALID = ProblemType(
     "invalid-configuration",
     409,
-    "The files of this node contain mistakes, and nothing was changed; fix them and reload again.",
+    "The configuration files of this node contain errors, so nothing was changed; correct the "
+    "files and reload.",
     kind=ProblemKind.INVALID_CONFIGURATION,
     members=("problems",),
     example={"problems": ["plugins.toml: providers.edge.url: missing; set it"]},
@@ -256,7 +257,7 @@ DELIVERY_NOT_REPLAYABLE = ProblemType(
     "delivery-not-replayable",
     409,
     "The delivery cannot be replayed: {reason}.",
-    example={"reason": "it is being attempted right now"},
+    example={"reason": "an attempt is in progress"},
     path=f"/api/admin/deliveries/{DELIVERY_ID}/replay",
 )
 SCHEDULE_MANAGED = ProblemType(
@@ -273,7 +274,7 @@ SCHEDULE_DELETED = domain_problem(
 SCHEDULE_REMOVED = ProblemType(
     "schedule-removed-from-file",
     409,
-    "The schedule is no longer in plugins.toml; apply a file that contains it.",
+    "plugins.toml no longer contains the schedule; add it and apply the file.",
     path=f"/api/admin/schedules/{SCHEDULE_ID}/enable",
 )
 SCHEDULE_NOT_STARTED = domain_problem(

@@ -9,7 +9,7 @@ from tocsin.web.schemas.examples import (
 
 # Credentials
 TWO_CREDENTIALS = ProblemType(
-    "two-credentials", 400, "Send exactly one credential, in X-API-Key or in Authorization."
+    "two-credentials", 400, "Send exactly one credential, in either X-API-Key or Authorization."
 )
 UNAUTHORIZED = ProblemType(
     "invalid-credential", 401, "{error}", example={"error": "The API key is not valid."}
@@ -47,7 +47,7 @@ INVALID_SCOPE = ProblemType(
 ISSUER_UNAVAILABLE = ProblemType(
     "issuer-unavailable",
     503,
-    "The keys of the OpenID Connect issuer are not available; try again.",
+    "The keys of the OpenID Connect issuer are unavailable; try again later.",
     path="/api/admin/api-keys",
 )
 
@@ -69,7 +69,7 @@ TOO_MANY_FAILURES = ProblemType(
 TOO_MANY_VERIFICATIONS = ProblemType(
     "too-many-verifications",
     429,
-    "Too many secrets are waiting to be verified; try again.",
+    "The node is verifying too many credentials; try again later.",
     kind=ProblemKind.TOO_MANY_REQUESTS,
 )
 
@@ -83,14 +83,14 @@ INVALID_JSON = ProblemType(
 NOT_ACCEPTABLE = ProblemType(
     "not-acceptable",
     406,
-    "This endpoint only returns {media_type}.",
+    "This endpoint returns only {media_type}.",
     example={"media_type": "application/json"},
 )
 BODY_TOO_SLOW = ProblemType(
     "body-too-slow", 408, f"The body did not arrive within {BODY_TIMEOUT} seconds."
 )
 LENGTH_REQUIRED = ProblemType(
-    "length-required", 411, "Send a body, with Content-Length or chunked."
+    "length-required", 411, "Send a body with a Content-Length header or with chunked encoding."
 )
 UNSUPPORTED_MEDIA_TYPE = ProblemType(
     "unsupported-media-type", 415, "Send the body as application/json."
@@ -118,22 +118,22 @@ INVALID_IDEMPOTENCY_KEY = ProblemType(
 IDEMPOTENCY_KEY_REUSED = ProblemType(
     "idempotency-key-reused",
     422,
-    "This Idempotency-Key was used for another request; use a new one.",
+    "This Idempotency-Key was used for a different request; use a new key.",
     kind=ProblemKind.IDEMPOTENCY_KEY_REUSED,
     path="/api/admin/api-keys",
 )
 IDEMPOTENCY_KEY_IN_FLIGHT = ProblemType(
     "idempotency-key-in-flight",
     409,
-    "The first request with this Idempotency-Key is still running; try again.",
+    "The first request with this Idempotency-Key is still in progress; try again later.",
     kind=ProblemKind.IDEMPOTENCY_KEY_IN_FLIGHT,
     path="/api/admin/api-keys",
 )
 SECRET_SHOWN = ProblemType(
     "secret-shown",
     409,
-    "This request was already processed, for {record}. Its response contained a secret, which is "
-    "shown only once. If the secret was lost, create a new one.",
+    "This request was already processed, for {record}. The response contained a secret, "
+    "which the API returns only once. If you lost the secret, create a new one.",
     kind=ProblemKind.SECRET_SHOWN,
     example={"record": f"key:{KEY_ID}"},
     path="/api/admin/api-keys",
@@ -142,7 +142,9 @@ SECRET_SHOWN = ProblemType(
 
 # OAuth 2.0
 INVALID_FORM = OAuthProblem(
-    "invalid_request", "{reason}", example={"reason": "A parameter is given more than once."}
+    "invalid_request",
+    "{reason}",
+    example={"reason": "The request contains a parameter more than once."},
 )
 UNSUPPORTED_GRANT = OAuthProblem("unsupported_grant_type", "grant_type must be client_credentials.")
 MALFORMED_SCOPE = OAuthProblem(
@@ -153,7 +155,7 @@ SCOPE_NOT_GRANTED = OAuthProblem(
     "The client does not have these scopes: {scopes}.",
     example={"scopes": "graph:read"},
 )
-FOREIGN_TOKEN = OAuthProblem("invalid_grant", "The token was issued to another client.")
+FOREIGN_TOKEN = OAuthProblem("invalid_grant", "The token was issued to a different client.")
 INVALID_CLIENT = OAuthProblem(
     "invalid_client",
     "{error}",

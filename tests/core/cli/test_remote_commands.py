@@ -463,7 +463,7 @@ async def test_a_refusal_says_its_status_and_why(api, admin, refused):
     assert "404: There is no API client" in await refused("clients", "show", "cl_2")
     assert "409: The API key is disabled" in await refused("keys", "rotate", key["key_id"])
     regenerate = ("clients", "regenerate-secret", client["client_id"])
-    assert "409: The API client is permanently disabled" in await refused(*regenerate)
+    assert "409: The API client is disabled permanently" in await refused(*regenerate)
     no_admin = await api.access_token(*Scope)
     errors = await refused("keys", "list", TOCSIN_ADMIN_TOKEN=no_admin)
     assert "403: This endpoint requires the admin role." in errors

@@ -180,7 +180,7 @@ async def test_no_secret_is_regenerated_for_a_disabled_client(admin, client):
     path = f"{CLIENTS}/{client['client_id']}"
     await admin.ask("DELETE", path)
     document = await problem(await admin.send("POST", f"{path}/regenerate-secret"), 409)
-    assert document["detail"] == "The API client is permanently disabled; create a new one."
+    assert document["detail"] == "The API client is disabled permanently; create a new client."
 
 
 async def test_a_disabled_client_obtains_no_tokens(api, admin, client):

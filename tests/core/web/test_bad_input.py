@@ -39,7 +39,7 @@ NO_KEY = (
     "The API key is malformed: its checksum does not match. Check for typos or missing characters."
 )
 NO_SCHEME = "Use the Bearer scheme in Authorization."
-TWO = "Send exactly one credential, in X-API-Key or in Authorization."
+TWO = "Send exactly one credential, in either X-API-Key or Authorization."
 MALFORMED = {
     "nothing": (
         [],

@@ -106,7 +106,7 @@ async def test_a_push_to_a_read_only_database_is_to_be_sent_again(api, make_read
         )
     document = await problem(response, 503)
     assert int(response.headers["Retry-After"]) > 0
-    assert document["detail"] == "The database cannot be used (read-only); try again."
+    assert document["detail"] == "The database is unavailable (read-only); try again later."
     [line] = [line for line in logs if line["log_level"] != "info"]
     assert (line["event"], line["log_level"]) == ("database read-only", "warning")
     assert "exc_info" not in line

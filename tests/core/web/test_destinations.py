@@ -529,7 +529,7 @@ async def test_a_change_of_what_has_changed_meanwhile_is_refused(database, clock
             await arrived.wait()
             await amend(admin, enabled=False)
             go_on.set()
-            assert "changed by another request" in (await slow)["detail"]
+            assert "Another request changed the destination" in (await slow)["detail"]
 
 
 async def test_what_others_manage_is_read_only(api, admin):

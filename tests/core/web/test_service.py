@@ -128,7 +128,7 @@ async def test_another_method_is_answered_by_those_that_are_there(api):
     response = await api.client.delete("/api/v1/search")
     document = await problem(response, 405)
     assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
-    assert document["detail"] == "This path only supports GET, HEAD, OPTIONS."
+    assert document["detail"] == "This path supports only GET, HEAD, OPTIONS."
     response = await api.client.get("/oauth/token")
     await problem(response, 405)
     assert response.headers["Allow"] == "OPTIONS, POST"

@@ -100,7 +100,7 @@ async def test_why_an_alert_did_not_arrive_and_how_a_destination_is_stopped(
     await window.goto("/")
     await mouse.click(window.locator("#destinations").get_by_role("link", name="soc"))
     await mouse.click(window.get_by_role("button", name="Disable"))
-    await expect(window.get_by_role("main")).to_contain_text("Disabled by hand")
+    await expect(window.get_by_role("main")).to_contain_text("Disabled manually")
     assert (mouse.clicks, len(asked)) == (3, 1)
     receiver.statuses = []
     await window.get_by_role("button", name="Enable").click()

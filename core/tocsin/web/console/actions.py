@@ -26,8 +26,9 @@ from tocsin.web.parsing import invalid_request, list_field_errors
 from tocsin.web.problems import ProblemError, describe_error
 
 _CHANGED = (
-    "Nothing was stored, because the incident has changed since you opened this page. The page now "
-    "shows the current values, and the form keeps yours. Submit it again to apply them."
+    "Nothing was saved, because the incident has changed since you opened this page. The page "
+    "now shows the current values, and the form keeps your input. To apply your input, submit "
+    "the form again."
 )
 
 

@@ -85,7 +85,7 @@ class PageRequest:
     ) -> RequestContext:
         """Return the context of an endpoint call by the user; raises ProblemError (404, 422)."""
         if not all(part.isprintable() for part in path.values()):
-            raise ProblemError(404, "No page at this address.")
+            raise ProblemError(404, "There is no page at this address.")
         try:
             parsed = endpoint.query.model_validate(query)
         except ValidationError as error:

@@ -63,5 +63,6 @@ class SavedViewRoutes:
     def _store(self, response: web.Response, views: Mapping[str, Mapping[str, str]]) -> None:
         text = urlsafe_b64encode(orjson.dumps(views)).decode()
         if len(text) > _LARGEST:
-            raise ProblemError(422, "There is no room for this view. Remove another one first.")
+            reason = "The saved views reached their size limit. Remove a view, then save this one."
+            raise ProblemError(422, reason)
         self._sessions.keep(response, SAVED_VIEWS_COOKIE, text, _LASTS)

@@ -334,7 +334,7 @@ async def test_one_is_deleted_after_a_question(api, soar):
 @pytest.mark.parametrize(
     ("managed_by", "words"),
     [
-        (ManagedBy.FILE, "edit the file, then apply it"),
+        (ManagedBy.FILE, "edit the file, then apply the changes"),
         (ManagedBy.PLUGIN, "to remove it, disable the plugin in plugins.toml"),
     ],
 )
@@ -346,7 +346,7 @@ async def test_what_others_manage_offers_only_what_can_be_done(api, person, mana
     html = await person.html(PAGE)
     for action in ("settings", "start", "resume", "delete"):
         assert f"{PAGE}/{action}" not in html
-    assert "Disabled by hand" in await person.submit(PAGE, f"{PAGE}/stop")
+    assert "Disabled manually" in await person.submit(PAGE, f"{PAGE}/stop")
     assert "soar active" in await person.submit(PAGE, f"{PAGE}/start")
     assert "SOAR_SECRET" not in html
 
@@ -361,7 +361,7 @@ async def test_what_the_file_names_no_more_can_be_deleted(api, person):
 async def test_settings_of_the_file_have_no_form(api, person):
     await add(api, ManagedBy.FILE, url="https://soar.example.com/")
     text = await person.text(f"{PAGE}/settings")
-    assert "Edit the file, then apply it" in text
+    assert "Edit the file, then apply the changes" in text
     assert 'name="text.url"' not in await person.html(f"{PAGE}/settings")
 
 

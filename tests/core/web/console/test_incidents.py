@@ -214,7 +214,7 @@ async def test_a_form_does_not_overwrite_what_somebody_else_has_changed(api, per
     await analyst.ask("PATCH", f"/api/v1{page}", json={"disposition": "true-positive"})
     mine = {"disposition": "duplicate", "disposition_reason": "as #7", "version": unescape(old)}
     html = await person.submit(page, f"{page}/classify", 412, **mine)
-    assert "Nothing was stored, because the incident has changed" in html
+    assert "Nothing was saved, because the incident has changed" in html
     assert "true positive by playbooks" in html
     html = await person.html(page)
     [current] = set(re.findall(r'name="version" value="([^"]+)"', html))

@@ -229,7 +229,7 @@ async def test_what_the_file_manages_is_changed_there_and_can_be_run_and_disable
     assert f'action="{page}/disable"' in html
     assert f'action="{page}/delete"' not in html
     assert f'href="{page}/change"' not in html
-    assert "Edit the file, then apply it" in await person.text(f"{page}/change")
+    assert "Edit the file, then apply the changes" in await person.text(f"{page}/change")
 
 
 async def test_what_the_file_names_no_more_can_only_be_deleted(person, from_file):

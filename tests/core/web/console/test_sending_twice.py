@@ -29,7 +29,7 @@ async def test_one_key_is_made_and_the_second_answer_says_where_its_value_was(ap
     assert (await person.post(KEYS, **form)).status == 200
     again = await person.post(KEYS, **form)
     assert again.status == 409
-    assert "shown only once" in await again.text()
+    assert "returns only once" in await again.text()
     assert await keys(api) == ["soar"]
 
 

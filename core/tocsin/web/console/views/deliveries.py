@@ -115,7 +115,7 @@ ACTIONS = (
         page="/deliveries",
         after="/replays",
         body=_replay,
-        message="Replay started. The matching deliveries are being resent.",
+        message="Replay started. Tocsin is resending the matching deliveries.",
     ),
     ConsoleAction(
         path="/replays/{replay_id}/cancel",

@@ -175,13 +175,13 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=lambda _: {"enabled": True},
-        message="Destination enabled. Queued deliveries are being sent.",
+        message="Destination enabled. Tocsin is sending the queued deliveries.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/resume",
         handler=resume_destination,
         page=_PAGE,
-        message="Destination resumed. Queued deliveries are being sent.",
+        message="Destination resumed. Tocsin is sending the queued deliveries.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/delete",
