@@ -31,6 +31,13 @@ _COLUMNS = Columns(
     ),
     brief=("number", "severity", "status", "assignee", "occurred_at", "title"),
 )
+_DETECTIONS = Columns(
+    (
+        *("title", "provider", "incident_count", "false_positive_ratio", "latest_incident"),
+        "dispositions",
+    ),
+    brief=("title", "provider", "incident_count", "false_positive_ratio"),
+)
 _DETAILS = (
     *_COLUMNS.every,
     *("description", "raw_severity", "severity_assumed", "raw_status", "merged_into"),
@@ -118,6 +125,30 @@ def show(
     entities = [f"{entity['kind']}:{entity['value']}" for entity in record["entities"]]
     shown = record if as_json else add_triage_columns(record, _DETAILS) | {"entities": entities}
     print_record(shown, _DETAILS, as_json=as_json)
+
+
+@app.command()
+def detections(
+    *,
+    timespan: Annotated[
+        str, typer.Option(help="Only dispositions set within this ISO 8601 duration.")
+    ] = "P90D",
+    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Number of detections.")] = 50,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """List alert titles by the number of their false positives.
+
+    Counts the incidents that have a disposition. Requires an API key with the scope
+    `incidents:read`.
+    """
+    path = f"{INCIDENTS_PATH}/detections"
+    query = {"timespan": timespan, "provider": provider, "limit": limit}
+    answer = run_with_key(url, api_key, lambda api: api.call("GET", path, query=query))
+    print_records(answer["detections"], _DETECTIONS, as_json=as_json, wide=wide)
 
 
 add_commands(app)

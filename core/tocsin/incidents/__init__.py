@@ -24,6 +24,7 @@ from tocsin.incidents.coverage import (
     load_read_until,
     represent_point,
 )
+from tocsin.incidents.detections import Detection, rank_detections
 from tocsin.incidents.documents import (
     DOCUMENT_COLUMNS,
     DOCUMENT_VERSION,
@@ -108,6 +109,7 @@ __all__ = [
     "BackfillState",
     "CommentPage",
     "CoverageOutcome",
+    "Detection",
     "DocumentPage",
     "DocumentPageQuery",
     "DocumentRebuild",
@@ -158,6 +160,7 @@ __all__ = [
     "load_read_until",
     "lock_incident",
     "lock_incidents",
+    "rank_detections",
     "refresh_documents",
     "represent_point",
     "restart_documents",

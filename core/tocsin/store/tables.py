@@ -254,6 +254,7 @@ incident_triage = Table(
     Column("comment_count", Integer, nullable=False),
     Index("ix_incident_triage_assignee_incident_number", "assignee", "incident_number"),
     Index("ix_incident_triage_disposition_incident_number", "disposition", "incident_number"),
+    Index("ix_incident_triage_disposition_at", "disposition_at"),
 )
 
 # The value of a link is the number of another incident, as text

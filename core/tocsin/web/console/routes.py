@@ -34,6 +34,7 @@ from tocsin.web.console.views import (
     audit,
     deliveries,
     destinations,
+    detections,
     graph,
     incidents,
     investigations,
@@ -52,6 +53,7 @@ from tocsin.web.problems import ProblemError, describe_error
 _VIEWS = (
     overview,
     incidents,
+    detections,
     investigations,
     ledger,
     schedules,

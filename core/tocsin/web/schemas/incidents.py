@@ -27,7 +27,8 @@ from tocsin.web.schemas.triage import TriageItem
 LONGEST_TIMESPAN = timedelta(days=3650)
 
 
-def _parse_timespan(text: str) -> timedelta:
+def parse_timespan(text: str) -> timedelta:
+    """Return a duration before now; raises ValueError if it is too long or not a duration."""
     timespan = parse_iso_duration(text)
     if timespan > LONGEST_TIMESPAN:
         raise ValueError(f"use at most P{LONGEST_TIMESPAN.days}D")
@@ -82,7 +83,7 @@ class IncidentQuery(QueryModel):
     status: Annotated[IncidentStatus, any_case(IncidentStatus)] | None = Field(
         default=None, description="Filter by status, case-insensitive."
     )
-    timespan: Annotated[timedelta, BeforeValidator(_parse_timespan)] | None = Field(
+    timespan: Annotated[timedelta, BeforeValidator(parse_timespan)] | None = Field(
         default=None,
         description="Only incidents that changed within this ISO 8601 duration before now: weeks, "
         "or days, hours, minutes and seconds, at most `P3650D`.",

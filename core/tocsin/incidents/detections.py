@@ -1,0 +1,89 @@
+"""Detections, and how often their incidents turned out to be false positives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, func, select
+
+from tocsin.model import IncidentDisposition
+from tocsin.store.tables import incident_alerts, incident_triage, incidents
+
+_i, _a, _t = incidents.c, incident_alerts.c, incident_triage.c
+_PROVIDER = "provider"
+
+
+def _build(*conditions: ColumnElement[bool]) -> Select[Any]:
+    title = func.coalesce(_a.title, _i.title).label("title")
+    triaged = incident_triage.join(incidents, _i.number == _t.incident_number)
+    classified = (
+        select(_i.provider, title, _i.number, _t.disposition)
+        .distinct()
+        .select_from(triaged.outerjoin(incident_alerts, _a.incident_number == _i.number))
+        .where(_t.disposition_at >= bindparam("since"), _t.disposition.is_not(None), *conditions)
+        .subquery()
+    )
+    columns = classified.c
+    counts = {
+        each: func.count(case((columns.disposition == each.value, 1))).label(each.name)
+        for each in IncidentDisposition
+    }
+    name = (columns.provider, columns.title)
+    latest = func.max(columns.number).label("latest")
+    false_positives = counts[IncidentDisposition.FALSE_POSITIVE]
+    return (
+        select(*name, latest, *counts.values())
+        .group_by(*name)
+        .order_by(false_positives.desc(), func.count().desc(), *name)
+        .limit(bindparam("limit"))
+    )
+
+
+_every = _build()
+_of_provider = _build(_i.provider == bindparam(_PROVIDER))
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """A provider's alert title, with the dispositions of the incidents that have such an alert."""
+
+    provider: str
+    title: str
+    latest_incident: int
+    dispositions: dict[IncidentDisposition, int]
+
+    @property
+    def incident_count(self) -> int:
+        """Return the number of classified incidents."""
+        return sum(self.dispositions.values())
+
+    @property
+    def false_positive_ratio(self) -> float:
+        """Return the share of false positives among them, from 0 to 1."""
+        return self.dispositions.get(IncidentDisposition.FALSE_POSITIVE, 0) / self.incident_count
+
+
+def rank_detections(
+    connection: Connection, since: datetime, provider: str | None, limit: int
+) -> list[Detection]:
+    """Return the detections of the incidents classified since a time, most false positives first.
+
+    An incident without alerts counts for its own title, and one with several kinds of alerts for
+    each of them. `provider` is None for all.
+    """
+    values = {"since": since, "limit": limit}
+    if provider is None:
+        rows = connection.execute(_every, values)
+    else:
+        rows = connection.execute(_of_provider, {**values, _PROVIDER: provider})
+    return [
+        Detection(
+            row.provider,
+            row.title,
+            row.latest,
+            {each: count for each in IncidentDisposition if (count := getattr(row, each.name))},
+        )
+        for row in rows
+    ]

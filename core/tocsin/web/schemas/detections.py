@@ -1,0 +1,51 @@
+"""Schemas of detections."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from tocsin.model import IncidentDisposition, Json
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.schemas.fields import Limit
+from tocsin.web.schemas.incidents import parse_timespan
+from tocsin.web.schemas.providers import ProviderName
+
+
+class DetectionQuery(QueryModel):
+    """Filters of detections."""
+
+    timespan: Annotated[timedelta, BeforeValidator(parse_timespan)] = Field(
+        default=timedelta(days=90),
+        description="Only dispositions that were set within this ISO 8601 duration before now.",
+    )
+    provider: ProviderName | None = Field(default=None, description="Filter by provider.")
+    limit: Limit = 50
+
+
+class DetectionItem(ResponseModel):
+    """A provider's alert title, with the dispositions of its incidents."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "provider": "edge",
+        "title": "Sign-in from a new country",
+        "incident_count": 40,
+        "dispositions": {"true-positive": 2, "false-positive": 38},
+        "false_positive_ratio": 0.95,
+        "latest_incident": 4711,
+    }
+
+    provider: str
+    title: str
+    incident_count: int = Field(description="Number of incidents with a disposition.")
+    dispositions: dict[IncidentDisposition, int] = Field(description="Without those that are 0.")
+    false_positive_ratio: float = Field(description="From 0 to 1.")
+    latest_incident: int = Field(description="Number of the latest of these incidents.")
+
+
+class DetectionList(ResponseModel):
+    """Detections by their number of false positives."""
+
+    detections: list[DetectionItem] = Field(description="Most false positives first.")
