@@ -37,10 +37,11 @@ _BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, even for a
 _DOCUMENT = re.compile(r"docs/soar/([\w/-]+\.md)")
 """Page that a note of a contract names."""
 _TRIED = {
-    "real": "Tested with the receiver itself.",
-    "recording": "Tested with recorded responses of the receiver.",
-    "simulator": "Tested with a simulator.",
-    "contract": "Tested [against the contract](../receivers.md#tests), not with the receiver.",
+    "real": "This template was tested with the receiver itself.",
+    "recording": "This template was tested with recorded responses of the receiver.",
+    "simulator": "This template was tested with a simulator.",
+    "contract": "This template was tested [against the contract](../receivers.md#tests), not "
+    "with the receiver.",
 }
 
 
@@ -136,7 +137,7 @@ def _picture(receiver: str, contract: Contract) -> Iterator[str]:
             "",
             f"![A new incident in {contract.name}, approximately](pictures/{receiver}.png)",
         )
-        yield from ("", f"Drawn from the body below; {contract.name} may render it differently.")
+        yield from ("", f"Picture of the body below; {contract.name} might display it differently.")
 
 
 def _destination(receiver: str, contract: Contract) -> Iterator[str]:
@@ -191,7 +192,7 @@ def _answers(contract: Contract) -> Iterator[str]:
             f"- Confirmation: only {proof} confirms delivery; after any other 2xx, Tocsin retries."
         )
     if answer.no_proof:
-        yield f"- What a 2xx response does not prove: {answer.no_proof}"
+        yield f"- Limits of a 2xx response: {answer.no_proof}"
     if answer.remote_id:
         yield f"- Remote ID: the value at `{answer.remote_id}`; Tocsin stores it with the delivery."
     if answer.known:
