@@ -12,17 +12,29 @@ from tocsin.model import IncidentDisposition
 from tocsin.store.tables import incident_alerts, incident_triage, incidents
 
 _i, _a, _t = incidents.c, incident_alerts.c, incident_triage.c
+MAX_DISPOSITIONS = 10_000
+"""Dispositions that a ranking considers, the latest: it takes longer the more there are."""
 _PROVIDER = "provider"
 
 
 def _build(*conditions: ColumnElement[bool]) -> Select[Any]:
+    latest = (
+        select(_t.incident_number, _t.disposition)
+        .where(_t.disposition_at >= bindparam("since"), _t.disposition.is_not(None))
+        .order_by(_t.disposition_at.desc())
+        .limit(MAX_DISPOSITIONS)
+        .subquery()
+    )
     title = func.coalesce(_a.title, _i.title).label("title")
-    triaged = incident_triage.join(incidents, _i.number == _t.incident_number)
     classified = (
-        select(_i.provider, title, _i.number, _t.disposition)
+        select(_i.provider, title, _i.number, latest.c.disposition)
         .distinct()
-        .select_from(triaged.outerjoin(incident_alerts, _a.incident_number == _i.number))
-        .where(_t.disposition_at >= bindparam("since"), _t.disposition.is_not(None), *conditions)
+        .select_from(
+            latest.join(incidents, _i.number == latest.c.incident_number).outerjoin(
+                incident_alerts, _a.incident_number == _i.number
+            )
+        )
+        .where(*conditions)
         .subquery()
     )
     columns = classified.c
@@ -31,10 +43,9 @@ def _build(*conditions: ColumnElement[bool]) -> Select[Any]:
         for each in IncidentDisposition
     }
     name = (columns.provider, columns.title)
-    latest = func.max(columns.number).label("latest")
     false_positives = counts[IncidentDisposition.FALSE_POSITIVE]
     return (
-        select(*name, latest, *counts.values())
+        select(*name, func.max(columns.number).label("latest"), *counts.values())
         .group_by(*name)
         .order_by(false_positives.desc(), func.count().desc(), *name)
         .limit(bindparam("limit"))
@@ -70,8 +81,8 @@ def rank_detections(
 ) -> list[Detection]:
     """Return the detections of the incidents classified since a time, most false positives first.
 
-    An incident without alerts counts for its own title, and one with several kinds of alerts for
-    each of them. `provider` is None for all.
+    Considers the latest `MAX_DISPOSITIONS`. An incident without alerts counts for its own title, and
+    one with several kinds of alerts for each of them. `provider` is None for all.
     """
     values = {"since": since, "limit": limit}
     if provider is None:
