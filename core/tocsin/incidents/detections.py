@@ -81,8 +81,8 @@ def rank_detections(
 ) -> list[Detection]:
     """Return the detections of the incidents classified since a time, most false positives first.
 
-    Considers the latest `MAX_DISPOSITIONS`. An incident without alerts counts for its own title, and
-    one with several kinds of alerts for each of them. `provider` is None for all.
+    Considers the latest `MAX_DISPOSITIONS`. An incident without alerts counts for its own title,
+    and one with several kinds of alerts for each of them. `provider` is None for all.
     """
     values = {"since": since, "limit": limit}
     if provider is None:
