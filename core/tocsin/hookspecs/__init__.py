@@ -96,7 +96,7 @@ def tocsin_channels() -> type[Channel]:  # type: ignore[empty-body]
 def tocsin_enrichers() -> Sequence[type[Enricher]]:  # type: ignore[empty-body]
     """Return the enricher classes of this plugin. Called once, when plugins are loaded.
 
-    Each has a unique `name`.
+    Each class has a unique `name`.
     """
 
 
@@ -117,11 +117,11 @@ def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_event(event: Event) -> None:
-    """Handle a committed event. Called for each event; if it raises, it is called again later.
+    """Handle a committed event. Called for each event, and called again later if it raises.
 
-    Events pass through the queue like deliveries, so a restart loses none, but may repeat one; use
-    `id` to recognize it. A plain function runs in a thread of its own. A coroutine function runs in
-    the event loop, which it must never block.
+    Events pass through the delivery queue, so a restart never loses an event but can repeat one. To
+    recognize a repeated event, use `id`. A plain function runs in a separate thread. A coroutine
+    function runs in the event loop and must never block it.
     """
 
 
@@ -130,7 +130,7 @@ def tocsin_incident_changed(event: Event) -> None:
     """Handle a changed severity, status or disposition of an incident.
 
     `event.data["changes"]` has the old and the new value of each changed member, such as
-    `{"status": {"from": "New", "to": "Closed"}}`, next to the present `severity`, `status` and
+    `{"status": {"from": "New", "to": "Closed"}}`, next to the current `severity`, `status` and
     `disposition`. Called like `tocsin_event`, for changes since the plugin was enabled.
     """
 
@@ -139,10 +139,10 @@ def tocsin_incident_changed(event: Event) -> None:
 def tocsin_investigation_finished(event: Event) -> None:
     """Handle a run of any investigation that completed or failed.
 
-    `event.data` has `session_id`, `run`, `status`, `created_by`, `schedule_id` (None if a person
-    or a program started it), `title`, `risk_score` and `error`; `event.context["report"]` is the
-    report, if there is one. Cancelled runs are left out. Called like `tocsin_event`, for runs that
-    end after the plugin was enabled.
+    `event.data` has `session_id`, `run`, `status`, `created_by`, `schedule_id` (None if a person or
+    a program started the investigation), `title`, `risk_score` and `error`.
+    `event.context["report"]` is the report, if there is one. Not called for cancelled runs.
+    Otherwise called like `tocsin_event`, for runs that end after the plugin was enabled.
     """
 
 
@@ -172,8 +172,8 @@ def tocsin_console_pages() -> Sequence[ConsolePage]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_metrics(objects: Mapping[str, Any]) -> Sequence[Metric]:  # type: ignore[empty-body]
-    """Return the present metrics of this plugin. Called at each scrape, in a thread of its own.
+    """Return the current metrics of this plugin. Called at each scrape, in a separate thread.
 
-    `objects` are this node's running objects of the plugin, by their tables, such as
-    `enrichers.lists`. A call that raises, or takes over two seconds, leaves out these metrics.
+    `objects` contains the running objects of the plugin on this node, by table name, such as
+    `enrichers.lists`. If the call raises or takes over two seconds, the scrape omits these metrics.
     """
