@@ -20,6 +20,11 @@ materials of a [release](../operators/install.md#release-files) contains them to
 | Package | Version | License |
 |---|---|---|
 """
+_SCRIPTS = """\
+
+The console's graph page contains [d3-force](https://d3js.org/d3-force) 3.0.1 with d3-dispatch,
+d3-quadtree and d3-timer (ISC license), in `core/tocsin/web/console/assets/d3-force.js`.
+"""
 
 
 def page() -> str:
@@ -30,7 +35,7 @@ def page() -> str:
         for name, version, marker in pinned
         if (found := _find_license(name, required=not marker))
     ]
-    return _HEAD + "".join(rows)
+    return _HEAD + "".join(rows) + _SCRIPTS
 
 
 def _find_license(name: str, *, required: bool) -> str:

@@ -75,10 +75,12 @@ def _replace(
 def _fold_edges(
     edges: Iterable[Mapping[str, Any]], folded: Mapping[NodeKey, Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return the edges between the remaining nodes, each once."""
-    kept: dict[tuple[NodeKey, str, NodeKey], Mapping[str, Any]] = {}
+    """Return the edges between the remaining nodes, each once with the whole period."""
+    kept: dict[tuple[NodeKey, str, NodeKey], dict[str, Any]] = {}
     for edge in edges:
         source, target = _replace((edge["source"], edge["target"]), folded)
         key = parse_node(source), edge["type"], parse_node(target)
-        kept.setdefault(key, {**edge, "source": source, "target": target})
+        one = kept.setdefault(key, {**edge, "source": source, "target": target})
+        one["first_seen"] = min(one["first_seen"], edge["first_seen"])
+        one["last_seen"] = max(one["last_seen"], edge["last_seen"])
     return list(kept.values())

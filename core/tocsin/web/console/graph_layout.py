@@ -13,7 +13,7 @@ from math import log2, sqrt
 from typing import Any
 
 from tocsin.model import NodeKind
-from tocsin.web.console.graph_edges import BOX, BoxPosition, curve_between, words_on
+from tocsin.web.console.graph_edges import BOX, ROW_HEIGHT, BoxColumns, BoxPosition, route_edge
 
 _ROWS = 14  # in a column
 _LEFT = 0.5  # nodes from this rank on are on the left
@@ -106,7 +106,7 @@ def _split_columns(nodes: Sequence[NodeKey]) -> Iterator[list[NodeKey]]:
 MOST_NODES = 48
 MOST_EDGES = 150
 _MOST_LABELLED = 40  # edges; more labels would overlap
-_ROW, _BEFORE, _BETWEEN, _MARGIN, _BOW = BOX.height + 14, 104, 76, 16, 36
+_BEFORE, _BETWEEN, _MARGIN, _BOW = 104, 76, 16, 36
 _LOOP = 64  # space for an edge within the outermost column
 _TYPES_SHOWN = 2
 _LARGEST = 1.6
@@ -136,6 +136,9 @@ class NodeBox:
 class EdgeLine:
     """All edges from one node to another."""
 
+    source: int
+    """Place of the node's box in the boxes of the drawing, from 0."""
+    target: int
     path: str
     x: float
     y: float
@@ -143,6 +146,8 @@ class EdgeLine:
     label: str
     is_across: bool
     """Whether the line crosses the center, where its label would be in the way."""
+    first_seen: str
+    last_seen: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,7 @@ def draw_graph_around(
     chosen = sorted(nodes, key=lambda node: steps.get(node, len(steps)))[:MOST_NODES]
     sides = split_sides((node for node in chosen if node != middle), steps, joined)
     rows = max((len(column) for side in sides for column in side), default=1)
-    height = max(rows, 3) * _ROW + 2 * _MARGIN
+    height = max(rows, 3) * ROW_HEIGHT + 2 * _MARGIN
     to_right, to_left = map(_side_width, sides)
     center = BoxPosition(to_left, (height - BOX.height) / 2, 0)
     places = {middle: center}
@@ -189,7 +194,7 @@ def draw_graph_around(
         width=to_left + BOX.width + to_right,
         height=height,
         columns=max(map(len, sides)),
-        boxes=tuple(_build_box(nodes[node], places[node], joined) for node in chosen),
+        boxes=tuple(_build_box(nodes[node], place, joined) for node, place in places.items()),
         lines=lines,
         nodes_left_out=len(nodes) - len(chosen),
         edges_left_out=left_out,
@@ -218,7 +223,7 @@ def _place_boxes(
         for row, node in enumerate(column):
             up = row - (len(column) - 1) / 2
             bow = _BOW * sqrt(1 - (up / max(len(column) / 2, 1)) ** 2)
-            x, y = center.x + sign * (out + bow), center.y + up * _ROW
+            x, y = center.x + sign * (out + bow), center.y + up * ROW_HEIGHT
             yield node, BoxPosition(x, y, sign, number + 1)
 
 
@@ -226,7 +231,7 @@ def _build_lines(
     edges: Sequence[Mapping[str, Any]], places: Mapping[NodeKey, BoxPosition]
 ) -> tuple[tuple[EdgeLine, ...], int]:
     """Return a line for each connected pair of nodes, and the number of edges without one."""
-    pairs: dict[tuple[NodeKey, NodeKey], list[str]] = {}
+    pairs: dict[tuple[NodeKey, NodeKey], list[Mapping[str, Any]]] = {}
     left_out = 0
     for edge in edges:
         pair = parse_node(edge["source"]), parse_node(edge["target"])
@@ -234,25 +239,47 @@ def _build_lines(
         if not _is_drawn(pair, places) or (is_new and len(pairs) == MOST_EDGES):
             left_out += 1
         else:
-            pairs.setdefault(pair, []).append(edge["type"])
-    lines = tuple(_build_line(*pair, types, places) for pair, types in pairs.items())
+            pairs.setdefault(pair, []).append(edge)
+    columns = _group_columns(places.values())
+    numbers = {node: number for number, node in enumerate(places)}
+    lines = tuple(
+        _build_line(
+            (numbers[source], numbers[target]), joining, (places[source], places[target]), columns
+        )
+        for (source, target), joining in pairs.items()
+    )
     return lines, left_out
 
 
 def _build_line(
-    source: NodeKey, target: NodeKey, types: Sequence[str], places: Mapping[NodeKey, BoxPosition]
+    numbers: tuple[int, int],
+    edges: Sequence[Mapping[str, Any]],
+    ends: tuple[BoxPosition, BoxPosition],
+    columns: BoxColumns,
 ) -> EdgeLine:
-    ends = places[source], places[target]
+    types = [edge["type"] for edge in edges]
     more = f" +{len(types) - _TYPES_SHOWN}" if len(types) > _TYPES_SHOWN else ""
-    x, y = words_on(*ends)
+    path, (x, y) = route_edge(*ends, columns)
+    source, target = edges[0]["source"]["value"], edges[0]["target"]["value"]
     return EdgeLine(
-        path=curve_between(*ends).path,
+        source=numbers[0],
+        target=numbers[1],
+        path=path,
         x=x,
         y=y,
         words=", ".join(types[:_TYPES_SHOWN]) + more,
-        label=f"{source[1]} {', '.join(types)} {target[1]}",
+        label=f"{source} {', '.join(types)} {target}",
         is_across=ends[0].side * ends[1].side < 0,
+        first_seen=min(edge["first_seen"] for edge in edges),
+        last_seen=max(edge["last_seen"] for edge in edges),
     )
+
+
+def _group_columns(places: Iterable[BoxPosition]) -> BoxColumns:
+    columns: dict[int, list[BoxPosition]] = {}
+    for place in sorted(places, key=lambda place: place.y):
+        columns.setdefault(place.index, []).append(place)
+    return columns
 
 
 def _is_drawn(pair: tuple[NodeKey, NodeKey], places: Mapping[NodeKey, BoxPosition]) -> bool:

@@ -30,7 +30,9 @@ from tocsin.web.console.forms import to_field
 from tocsin.web.console.sessions import FORM_TOKEN, ONCE
 
 _HERE = Path(__file__).parent
-_ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
+_ASSETS = {"console.css": "text/css"} | dict.fromkeys(
+    ("console.js", "graph.js", "d3-force.js"), "text/javascript"
+)
 # All resources are local, and inline scripts and styles are blocked
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from html import unescape
+from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
@@ -16,6 +19,7 @@ from tocsin.events import Notifiers
 from tocsin.knowledge import SearchIndexer
 from tocsin.model import Node, RelationType
 from tocsin.web.console.citations import AT_ONCE, build_rows, parse_source
+from tocsin.web.console.graph_activity import BARS, HEIGHT, WIDTH, draw_activity
 from tocsin.web.console.graph_edges import BOX
 from tocsin.web.console.graph_folds import FOLDED_FROM, fold_equals
 from tocsin.web.console.graph_layout import (
@@ -246,7 +250,8 @@ def shown(node: tuple[str, str]) -> dict[str, str]:
 
 def edge(source: tuple[str, str], type_: str, target: tuple[str, str]) -> dict:
     ends = {"source": shown(source), "target": shown(target)}
-    return {**ends, "type": type_, "last_seen": "2026-11-21T12:00:00.000Z", "known_from": []}
+    seen = dict.fromkeys(("first_seen", "last_seen"), "2026-11-21T12:00:00.000Z")
+    return {**ends, **seen, "type": type_, "known_from": []}
 
 
 @given(neighborhoods())
@@ -267,6 +272,46 @@ def test_no_drawing_has_boxes_that_overlap_or_leave_it(found):
         for other_x, other_y in corners[:number]:
             assert abs(x - other_x) >= BOX.width or abs(y - other_y) >= BOX.height
     assert [box.is_middle for box in drawing.boxes] == [True] + [False] * (len(corners) - 1)
+
+
+@given(neighborhoods())
+def test_no_line_leads_behind_a_box(found):
+    joined = build_adjacency(found["edges"])
+    middle = (found["entity"]["kind"], found["entity"]["value"])
+    drawing = draw_graph_around(found, measure_distances(middle, joined), joined)
+    for line in drawing.lines:
+        others = [
+            box
+            for number, box in enumerate(drawing.boxes)
+            if number not in (line.source, line.target)
+        ]
+        for x, y in trace_path(line.path):
+            assert 0 <= x <= drawing.width
+            assert 0 <= y <= drawing.height
+            for box in others:
+                is_inside = 0 < x - box.place.x < BOX.width and 0 < y - box.place.y < BOX.height
+                assert not is_inside, line
+
+
+def trace_path(path: str) -> Iterator[tuple[float, float]]:
+    """Yield points on a path of absolute curves and straight lines."""
+    at = (0.0, 0.0)
+    for command, text in re.findall(r"([MLCQ])([^MLCQ]*)", path):
+        numbers = [float(number) for number in re.split("[ ,]+", text.strip())]
+        points = list(zip(numbers[::2], numbers[1::2], strict=True))
+        if command != "M":
+            for part in range(21):
+                yield bezier([at, *points], part / 20)
+        at = points[-1]
+
+
+def bezier(points: Sequence[tuple[float, float]], part: float) -> tuple[float, float]:
+    while len(points) > 1:
+        points = [
+            (x + part * (to_x - x), y + part * (to_y - y))
+            for (x, y), (to_x, to_y) in pairwise(points)
+        ]
+    return points[0]
 
 
 @given(neighborhoods())
@@ -325,3 +370,24 @@ async def test_equal_incidents_are_one_node_until_each_is_shown(person, graph):
     html = await person.html(unfold)
     assert html.count('<g class="node ') == 7
     assert "incident 1, High: Beacon" in html
+
+
+@given(
+    st.lists(
+        st.integers(0, 10**9).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
+        max_size=60,
+    )
+)
+def test_every_new_relation_is_in_one_bar(moments):
+    edges = [{"first_seen": moment.isoformat()} for moment in moments]
+    bars = draw_activity(edges)
+    assert len(bars) <= BARS
+    assert all(bar.x + bar.width <= WIDTH and bar.y + bar.height <= HEIGHT + 0.1 for bar in bars)
+    if bars:
+        assert sum(bar.count for bar in bars) == len(edges)
+        spans = [tuple(map(datetime.fromisoformat, (bar.since, bar.until))) for bar in bars]
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+        for moment in moments:
+            assert sum(begin <= moment < end for begin, end in spans) == 1
+    elif moments:
+        assert max(moments) - min(moments) < timedelta(minutes=1)

@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.errors import RequestError
 from tocsin.model import RelationType
 from tocsin.web.console.citations import AT_ONCE, add_sources, build_rows
+from tocsin.web.console.graph_activity import draw_activity
 from tocsin.web.console.graph_folds import fold_equals
 from tocsin.web.console.graph_layout import (
     build_adjacency,
@@ -62,6 +63,7 @@ def _build_context(
     following = skipped + AT_ONCE
     return {
         "drawing": draw_graph_around(drawn, measure_distances(middle, joined), joined),
+        "activity": draw_activity(found["edges"]),
         "rows": build_rows(found["edges"], steps, skipped),
         "skipped": skipped,
         "following": following if following < len(found["edges"]) else None,
