@@ -42,7 +42,7 @@ class CapabilityRules(HttpConformance):
     async def test_late_entities_are_refreshed(self) -> None:
         """`incident` returns entities that the SIEM added after the incident was read.
 
-        In many SIEMs, entities lag by minutes, and adding them does not count as a change.
+        In many SIEMs, entities arrive minutes later, without a change of the incident.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -58,7 +58,7 @@ class CapabilityRules(HttpConformance):
     async def test_any_id_is_refreshed(self) -> None:
         """`incident` finds incidents whose ID contains a slash, a space, `?`, `#` or `%`.
 
-        An ID that is put into a path without escaping leads to another incident or to none.
+        If an ID is not escaped, the path leads to another incident or to none.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -76,7 +76,7 @@ class CapabilityRules(HttpConformance):
     async def test_refused_details_lose_no_incident(self) -> None:
         """An incident whose details the SIEM refuses still arrives, and so do all others.
 
-        The details may be deleted or restricted. Requesting them again would block the feed.
+        Details can be deleted or restricted. Further requests for them would block the feed.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):
@@ -89,9 +89,9 @@ class CapabilityRules(HttpConformance):
 
     @rule
     async def test_a_deleted_incident_is_none(self) -> None:
-        """`incident` returns None for an incident that the SIEM no longer has.
+        """`incident` returns None for an incident that no longer exists in the SIEM.
 
-        An error would look like a failure of the SIEM, and the request would be repeated.
+        An error would look like a failure of the SIEM, and Tocsin would repeat the request.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -145,7 +145,7 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_does_not_affect_reads(self) -> None:
         """A backfill does not affect regular reads.
 
-        A backfill that moves the position, or remembers what it read, opens a new gap.
+        If a backfill moves the position or keeps state, it causes a new gap.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

@@ -32,7 +32,8 @@ class ChannelSettingsRules(ChannelSuite):
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting of a channel has a description.
 
-        Error messages show it to operators who omitted a setting or got it wrong.
+        Error messages show the description to operators who omitted a setting or entered a wrong
+        value.
         """
         expect_descriptions(self.channel.Settings)
 
@@ -50,7 +51,7 @@ class ChannelSettingsRules(ChannelSuite):
     async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of a channel performs no I/O.
 
-        Configuration checks create channels where no network may be available.
+        Configuration checks create channels, possibly on machines without network access.
         """
         async with self.harness() as harness:
             settings, tools = harness.channel.settings, harness.channel.tools

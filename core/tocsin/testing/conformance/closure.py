@@ -49,7 +49,7 @@ class ClosureRules(ObjectChannelSuite):
     async def test_recovered_failures_are_closed_on_request(self) -> None:
         """With `close_recovered`, a completed run closes the object of its schedule's failures.
 
-        Nobody needs to check a failure that is over, and the next failure creates a new object.
+        The failure is resolved, and the next failure creates a new object.
         """
         async with self.harness(close_recovered=True) as harness:
             await harness.bring(harness.failed(1))
@@ -64,7 +64,7 @@ class ClosureRules(ObjectChannelSuite):
     async def test_a_failing_condition_closes_nothing(self) -> None:
         """If `close_when` cannot be evaluated, the event is delivered and nothing is closed.
 
-        A mistake in the condition must neither close open cases nor block deliveries.
+        An error in the condition must not close open cases or block deliveries.
         """
         async with self.harness(close_when="data.risk_score + 'x'") as harness:
             await harness.bring(harness.alert())
@@ -77,7 +77,7 @@ class ClosureRules(ObjectChannelSuite):
     async def test_closed_objects_are_not_closed_again(self) -> None:
         """An object that is already closed is not closed again.
 
-        The person who closed it may have given a reason, which a second request would overwrite.
+        A second request would overwrite the reason of the person who closed the object.
         """
         for recovered in (False, True):
             async with self.harness() as harness:

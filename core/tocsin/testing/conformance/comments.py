@@ -44,7 +44,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_is_written_to_its_incident(self) -> None:
         """`comment` writes its text to the incident, and to no other.
 
-        Analysts read comments there and act on them.
+        Analysts read the comments of an incident and act on them.
         """
         async with self.harness() as harness:
             self._writes()
@@ -57,7 +57,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_stays_plain_text(self) -> None:
         """A comment shows exactly the given text, including markup, quotes and line breaks.
 
-        Comments quote attackers, whose text must not become a link or a mention.
+        Comments can quote attackers. Their text must not become a link or a mention.
         """
         async with self.harness() as harness:
             self._writes()
@@ -70,7 +70,7 @@ class CommentRules(HttpConformance):
     async def test_a_key_is_written_once(self) -> None:
         """A comment with a key that was written before is not written again, even after a restart.
 
-        After a crash the comment is repeated, because its result was not recorded.
+        After a crash, Tocsin repeats the comment, because the result was not recorded.
         """
         async with self.harness() as harness:
             self._writes()
@@ -84,7 +84,7 @@ class CommentRules(HttpConformance):
     async def test_another_key_is_another_comment(self) -> None:
         """Each key gets its own comment, even if keys share a prefix and the texts are identical.
 
-        Otherwise the result of a later investigation would be missing.
+        Otherwise, the result of a later investigation would be missing.
         """
         async with self.harness() as harness:
             self._writes()
@@ -98,7 +98,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_is_written_once_after_a_lost_response(self) -> None:
         """A comment whose response was lost is not written a second time.
 
-        Connections break at any time, and duplicate comments make an incident unreadable.
+        Connections can break at any time, and duplicate comments make an incident hard to read.
         """
         async with self.harness() as harness:
             self._writes()
@@ -114,9 +114,9 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_comment_to_an_unknown_incident_is_refused(self) -> None:
-        """`comment` raises `Refused` for an incident that the SIEM does not have.
+        """`comment` raises `Refused` for an incident that does not exist in the SIEM.
 
-        Otherwise it would be retried forever, or its loss would go unnoticed.
+        Otherwise, Tocsin would retry forever, or the loss would remain undetected.
         """
         async with self.harness() as harness:
             self._writes()
@@ -126,7 +126,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_reaches_any_id(self) -> None:
         """`comment` writes to incidents whose ID contains a slash, a space, `?`, `#` or `%`.
 
-        An ID that is put into a path without escaping leads to another incident.
+        If an ID is not escaped, the path leads to another incident.
         """
         async with self.harness() as harness:
             self._writes()
@@ -142,7 +142,7 @@ class CommentRules(HttpConformance):
     async def test_a_failed_comment_raises(self) -> None:
         """`comment` raises like `read` when the SIEM fails, and succeeds after it recovers.
 
-        A swallowed failure leaves the incident without its comment.
+        If the failure is ignored, the comment is missing.
         """
         async with self.harness() as harness:
             self._writes()

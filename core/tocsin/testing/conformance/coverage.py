@@ -23,7 +23,7 @@ class CoverageRules(HttpConformance):
     async def test_coverage_has_no_gaps(self) -> None:
         """Each `covered` interval starts where the previous one ended.
 
-        Operators rely on the ledger to see that nothing is missing. Gaps are backfilled.
+        Operators rely on the ledger to see that nothing is missing, and backfill gaps.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3):
@@ -72,7 +72,8 @@ class CoverageRules(HttpConformance):
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
         """`changed_at` is the SIEM's own time of the change, with its time zone.
 
-        It decides which version is newer. With local time, the version that is read last would win.
+        The time determines which version is newer. With local time, the last version read would
+        win.
         """
         async with self.harness() as harness:
             harness.differing("the time of the last change", changed_at=harness.clock.now() - _SKEW)
@@ -93,7 +94,7 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_ahead_is_read(self) -> None:
         """Everything arrives promptly from a SIEM whose clock is five minutes ahead.
 
-        By the local clock, its changes lie in the future, and would be delayed or lost.
+        According to the local clock, changes lie in the future, and would be delayed or lost.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = _SKEW
@@ -107,7 +108,7 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_behind_is_read(self) -> None:
         """Everything arrives from a SIEM whose clock is five minutes behind.
 
-        By the local clock, its last minutes look empty and are filled later.
+        According to the local clock, the last minutes look empty, and changes in them appear later.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = -_SKEW
@@ -122,7 +123,7 @@ class CoverageRules(HttpConformance):
     async def test_time_comes_from_the_clock(self) -> None:
         """The provider gets the time only from `tools.clock`.
 
-        Tests and replays use a different time from the machine's clock.
+        Tests and replays use a time that differs from the clock of the machine.
         """
         async with self.harness() as harness:
             harness.clock.advance(days=2_000)

@@ -53,7 +53,7 @@ class DeliveryRules(ScenarioSuite):
     async def test_a_repeated_event_adds_nothing(self) -> None:
         """An event that is delivered again, for example by a replay, adds nothing.
 
-        Deliveries are made at least once, and duplicates make people stop reading.
+        Tocsin delivers events at least once, and people stop reading if they see duplicates.
         """
         for story in SCENARIOS:
             async with self.harness() as harness:
@@ -68,9 +68,9 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_the_object_of_a_killed_node_is_found(self) -> None:
-        """If a node dies after it created an object, the next attempt creates no second one.
+        """If a node crashes after it created an object, the next attempt creates no second object.
 
-        The object is recorded nowhere else, and the receiver's search may not list it yet.
+        Tocsin has not recorded the object, and the receiver's search might not list it yet.
         """
         if self.idempotency is Idempotency.NONE:
             does_not_apply("the receiver cannot recognize duplicates")
@@ -99,15 +99,15 @@ class DeliveryRules(ScenarioSuite):
     async def test_a_lost_response_at_any_step_changes_no_result(self) -> None:
         """If the response to any single request is lost, nothing is created twice.
 
-        The receiver has processed the request, and the sender cannot know.
+        The receiver has processed the request, but the sender did not receive the result.
         """
         await self._expect_same((Fault.LOST, Fault.CUT))
 
     @rule
     async def test_consecutive_failures_share_an_object(self) -> None:
-        """Consecutive failures of a schedule, up to its disabling, share one object.
+        """Consecutive failures of a schedule share one object until the schedule is disabled.
 
-        Failures after that create a new object, because the old one may be closed.
+        Later failures create a new object, because the old object might be closed.
         """
         async with self.harness() as harness:
             for event in (harness.failed(1), harness.failed(2), harness.disabled()):
@@ -119,9 +119,9 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_deleted_object_is_recreated(self) -> None:
-        """If a person deletes the object, the next event of its subject creates another one.
+        """If a person deletes the object, the next event of its subject creates another object.
 
-        Otherwise later events would be lost or wait forever.
+        Otherwise, later events would be lost or wait forever.
         """
         async with self.harness() as harness:
             await harness.bring(harness.failed(1))
@@ -131,9 +131,9 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_failures_after_a_closed_object_create_another(self) -> None:
-        """If a person closes the object of failures, the next failure creates a new one.
+        """If a person closes the object of failures, the next failure creates a new object.
 
-        Nobody watches closed objects.
+        People do not read closed objects.
         """
         for later in (ObjectChannelHarness.disabled, partial(ObjectChannelHarness.failed, times=2)):
             async with self.harness() as harness:
@@ -150,9 +150,9 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_late_attempt_creates_no_duplicate(self) -> None:
-        """An object from an attempt that started late and never reported back stays the only one.
+        """If an attempt started late and its result is unknown, no second object is created.
 
-        Deliveries are claimed ahead of time, and the receiver's search lags.
+        A node leases deliveries before it sends them, and the receiver's search lags.
         """
         late = HEARTBEAT - timedelta(seconds=1)
         if self.idempotency is Idempotency.NONE:

@@ -38,7 +38,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_throttling_is_waited_out(self) -> None:
         """429 raises `TryLater` with `throttled` and the delay from Retry-After.
 
-        The core then pauses every request to this enricher for that long.
+        Tocsin then pauses all requests to this enricher for that time.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -54,7 +54,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_refused_credentials_raise(self) -> None:
         """401 raises `CredentialsRefused`.
 
-        An operator must fix the credentials; the core stops asking until then.
+        An operator must fix the credentials. Until then, Tocsin sends no further requests.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -65,7 +65,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_error_response_raises(self) -> None:
         """5xx raises `Broken` or `TryLater`.
 
-        If it counted as "nothing known", every entity would look clean while the source is down.
+        If the error counted as "no data", every entity would look harmless while the source is
+        down.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -76,8 +77,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_error_with_status_200_raises(self) -> None:
         """200 with `{"error": ...}` raises.
 
-        JSON-RPC, GraphQL and many gateways report errors like this. Entities must not look clean
-        because of it.
+        JSON-RPC, GraphQL and many gateways report errors like this. Entities must not look
+        harmless.
         """
         async with self.served_harness() as harness:
             harness.alter = lambda _: {"error": {"code": 500, "message": "internal error"}}
@@ -89,7 +90,7 @@ class EnricherFailureRules(EnricherSuite):
         """HTML, an empty body or a truncated response with status 200 raises `Broken` or
         `TryLater`.
 
-        Login pages and proxies respond like this. Entities must not look clean because of it.
+        Login pages and proxies respond like this. Entities must not look harmless as a result.
         """
         async with self.served_harness() as harness:
             for fault in (Fault.LOGIN_PAGE, Fault.EMPTY, Fault.TRUNCATED, Fault.CUT):
@@ -99,7 +100,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_json_without_expected_members_raises(self) -> None:
         """JSON without any of the expected members raises `Broken`.
 
-        A new API version must not look like a source that knows nothing.
+        A new API version must not look like a source without data.
         """
         async with self.served_harness() as harness:
             expect_failure(await _failure(harness, Fault.UNEXPECTED), Broken)
@@ -129,7 +130,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_check_without_problems(self) -> None:
         """`check` returns a `Health` with a detail if the source is available.
 
-        `tocsin check` shows it before anything depends on the source.
+        `tocsin check` shows the detail before investigations depend on the source.
         """
         async with self.harness() as harness:
             health = await harness.enricher.check()
@@ -139,7 +140,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_check_raises_for_failures(self) -> None:
         """`check` raises `CredentialsRefused` for 401, and the matching error for other failures.
 
-        Operators see a wrong key immediately, and not as a gap in a report.
+        Operators see a wrong key during setup, and not later as a gap in a report.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):

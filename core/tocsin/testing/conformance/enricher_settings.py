@@ -20,7 +20,7 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_name_kinds_and_batch_are_declared(self) -> None:
         """An enricher declares a name, entity kinds, and a batch size of at least one.
 
-        The core uses these values, and reports and ledgers cite the name.
+        Tocsin uses these values, and reports and ledgers cite the name.
         """
         kind = self.enricher
         expect(getattr(kind, "name", ""), "no name")
@@ -37,7 +37,8 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting of an enricher has a description.
 
-        Error messages show it to operators who omitted a setting or got it wrong.
+        Error messages show the description to operators who omitted a setting or entered a wrong
+        value.
         """
         expect_descriptions(self.enricher.Settings)
 
@@ -55,7 +56,7 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of an enricher performs no I/O.
 
-        Configuration checks create enrichers where no network may be available.
+        Configuration checks create enrichers, possibly on machines without network access.
         """
         async with self.harness() as harness:
             settings, tools = harness.checked_settings(), harness.tools

@@ -42,7 +42,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_known_entities_have_a_summary(self) -> None:
         """Each known entity has an enrichment with a summary.
 
-        Reports quote the summary; everything else is detail.
+        Reports quote the summary, which must be understandable without the other fields.
         """
         async with self.harness() as harness:
             enrichments = await harness.ask(self.known)
@@ -56,7 +56,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_unknown_entities_have_no_enrichment(self) -> None:
         """Unknown entities have no enrichment.
 
-        An enrichment that says "unknown" fills reports and hides useful ones.
+        Enrichments with the text "unknown" fill reports and hide useful enrichments.
         """
         if not self.unknown:
             does_not_apply("the source knows every entity")
@@ -68,7 +68,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_results_are_in_the_requested_order(self) -> None:
         """Enrichments are returned only for requested entities, once each, in the requested order.
 
-        Others are discarded, and the ledger of a replay must have the same order.
+        Tocsin discards other enrichments, and a replay must have the same order.
         """
         async with self.harness() as harness:
             for requested in (self._mixed, self._mixed[::-1]):
@@ -85,7 +85,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_the_same_request_has_the_same_result(self) -> None:
         """The same request returns the same result, even after a restart.
 
-        Results are cached and reports repeated. A result that varies looks like news each time.
+        Tocsin caches results and repeats reports. If results vary, they look new each time.
         """
         async with self.harness() as harness:
             first, again = await harness.ask(self.known), await harness.ask(self.known)
@@ -98,7 +98,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_results_do_not_depend_on_the_batch(self) -> None:
         """The enrichment of an entity does not depend on the other entities in the batch.
 
-        The core requests several at once, and omits those that are cached.
+        Tocsin requests several entities at once, and omits cached entities.
         """
         async with self.harness() as harness:
             alone = [
@@ -111,7 +111,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_results_are_within_limits(self) -> None:
         """Strings are shortened, scores are from 0 to 100, and links are web links, for any source.
 
-        The core truncates longer strings anywhere, and drops invalid techniques and links.
+        Tocsin truncates longer strings, and drops invalid techniques and links.
         """
         async with self.harness() as harness:
             _expect_kept(await harness.ask(self.known))
@@ -125,7 +125,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_hostile_values_are_data(self) -> None:
         """An entity value never changes the structure of a request.
 
-        Attackers choose domains and names. Escape them, or pass them as parameters.
+        Attackers can choose domains and names. Escape these values, or pass them as parameters.
         """
         kinds = sorted(self.enricher.kinds)
         async with self.harness() as harness:
@@ -141,7 +141,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_a_member_of_another_type_is_handled(self) -> None:
         """A response member of an unexpected type is ignored, or raises `Broken`.
 
-        Vendors change types between versions, and every other exception is logged as a bug.
+        Vendors change types between versions, and Tocsin logs any other exception as a bug.
         """
         async with self.served_harness() as harness:
             await harness.ask(self.known)

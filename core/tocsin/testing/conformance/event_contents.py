@@ -46,7 +46,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_a_report_without_a_known_incident_creates_an_object(self) -> None:
         """A completed investigation without a known incident creates an object with a note.
 
-        Otherwise its findings would never reach the receiver.
+        Otherwise, the findings would never reach the receiver.
         """
         async with self.harness() as harness:
             await harness.bring(harness.completed("incident:9"))
@@ -56,10 +56,9 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_malicious_entities_become_observables(self) -> None:
-        """Entities that a report rates as malicious become observables; others do not.
+        """Entities that a report rates as malicious become observables; other entities do not.
 
-        If the receiver has no observables, the note lists them. Analysts block what is listed
-        there.
+        Analysts block listed entities. If the receiver has no observables, the note lists them.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())
@@ -87,7 +86,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_the_number_of_observables_is_limited(self) -> None:
         """Only the first `most_entities` entities of an event become observables.
 
-        Some incidents have thousands, which nobody can review.
+        Some incidents have thousands of entities, which nobody can review.
         """
         self._need_observables()
         async with self.harness(most_entities=1) as harness:
@@ -99,7 +98,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_long_entities_are_skipped(self) -> None:
         """An entity of more than 2,000 characters is skipped, without affecting others.
 
-        A shortened value would be wrong, and the alert matters more than any single value.
+        A shortened value would be wrong, and the alert is more important than a single value.
         """
         self._need_observables()
         async with self.harness() as harness:
@@ -113,7 +112,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_a_long_note_is_shortened(self) -> None:
         """A note that exceeds the receiver's limit is shortened, and still names its event.
 
-        Operators' templates can produce any length, and the event name identifies the note.
+        Templates of operators can produce notes of any length. The event name identifies the note.
         """
         async with self.harness() as harness:
             harness.rendered = dict.fromkeys(("note", "summary"), _LONG_NOTE.encode())
@@ -150,7 +149,7 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_concurrent_reports_both_arrive(self) -> None:
-        """Two reports about one incident that are delivered concurrently both arrive, once each.
+        """If two reports about one incident are delivered concurrently, each arrives exactly once.
 
         Each delivery checks the current state of the object before it adds to it.
         """

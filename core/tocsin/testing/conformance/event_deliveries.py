@@ -46,9 +46,9 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_the_event_is_named(self) -> None:
-        """A request contains the ID of its event, and a repeated one the same ID.
+        """A request contains the ID of its event, and a repeated request contains the same ID.
 
-        Deliveries are made at least once. The receiver recognizes a repetition by the ID.
+        Tocsin delivers events at least once. The receiver recognizes duplicates by the ID.
         """
         if self.idempotency is Idempotency.NONE:
             does_not_apply("the receiver cannot recognize duplicates")
@@ -79,7 +79,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
         """429 raises `TryLater` with `throttled` and the requested delay.
 
-        Every delivery to this receiver then waits, not only this one.
+        All deliveries to this receiver then wait, not only this delivery.
         """
         async with self.harness() as harness:
             for shape in self._shapes(harness):
@@ -108,7 +108,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_login_page_is_no_receipt(self) -> None:
         """200 with HTML raises `TryLater` or `Broken`.
 
-        Proxies respond like this, and the event has not arrived.
+        Proxies can send such a response although the event has not arrived.
         """
         async with self.harness() as harness:
             error = await _failure(harness, Fault.LOGIN_PAGE)
@@ -118,7 +118,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_an_unreachable_receiver_is_temporary(self) -> None:
         """An unreachable receiver raises `TryLater`.
 
-        The delivery waits until the receiver is back.
+        The delivery waits until the receiver is available again.
         """
         async with self.harness() as harness:
             await harness.hang_up()
@@ -128,7 +128,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_silent_receiver_is_given_up(self) -> None:
         """A receiver that never responds raises `TryLater` after the setting `timeout`.
 
-        A delivery that waits forever holds one of the destination's few connections.
+        A delivery that waits forever occupies one of the few connections of the destination.
         """
         async with self.harness(timeout="200ms") as harness:
             expect_failure(await _failure(harness, Fault.SLOW), TryLater)
@@ -137,7 +137,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_refused_credentials_raise(self) -> None:
         """401 and 403 raise `CredentialsRefused`.
 
-        The delivery is put on hold until an operator fixes the credentials.
+        Tocsin puts the delivery on hold until an operator fixes the credentials.
         """
         async with self.harness() as harness:
             if not self.channel.Settings.secret_fields():
@@ -152,7 +152,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_refused_event_is_not_retried(self) -> None:
         """422 raises `Refused`, or `Misconfigured` if an operator can fix it.
 
-        A retry would be refused too, for three days.
+        The receiver would also reject every retry, for three days.
         """
         async with self.harness() as harness:
             harness.receiver.refusal = ErrorResponse(422, "the event is not valid")
@@ -176,7 +176,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_check_delivers_nothing(self) -> None:
         """`check` returns a `Health` with a detail and without problems, and only reads.
 
-        It runs repeatedly on production systems.
+        `check` runs repeatedly on production systems.
         """
         async with self.harness() as harness:
             health = await harness.channel.check()

@@ -1,4 +1,4 @@
-"""Rule for the event loop, which a plugin shares with the whole service."""
+"""Rule for the event loop, which plugins share with the service."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class EventLoopRules(ABC):
 
     @rule
     async def test_the_event_loop_is_not_blocked(self) -> None:
-        """A plugin never holds the event loop for 0.2 seconds, in this rule or any other one.
+        """A plugin never blocks the event loop for 0.2 seconds, in this rule or any other.
 
-        Everything else waits meanwhile: sign-in, deliveries, all other plugins. Await, or use
+        Sign-in, deliveries and all other plugins wait meanwhile. Use `await` or
         `asyncio.to_thread`.
         """
         await self.exercise()

@@ -77,7 +77,7 @@ class EventRules(Conformance):
     async def test_events_of_others_are_left_out(self) -> None:
         """`events` returns no events of other entities, however similar their values are.
 
-        Otherwise an entity would be blamed for what another one did.
+        Otherwise, a report would attribute the activity of one entity to another.
         """
         async with self.harness() as harness:
             for value in _SIMILAR_ADDRESS:
@@ -105,7 +105,7 @@ class EventRules(Conformance):
     async def test_the_latest_events_are_returned_up_to_the_limit(self) -> None:
         """`events` returns at most `limit` events: the latest ones.
 
-        Queries are bounded, and the latest events matter most.
+        Tocsin limits queries, and the latest events matter most.
         """
         async with self.harness() as harness:
             logged = [_log_events(self, harness, 50 - minutes) for minutes in range(2 * PAGE)]
@@ -116,7 +116,8 @@ class EventRules(Conformance):
     async def test_an_entity_is_not_a_query(self) -> None:
         """`*`, quotes and operators in an entity value neither widen a query nor break it.
 
-        Attackers name hosts, users and files. A name must not read other data.
+        Attackers can choose the names of hosts, users and files. A name must not give access to
+        other data.
         """
         async with self.harness() as harness:
             for minutes in (40, 30):
@@ -131,7 +132,7 @@ class EventRules(Conformance):
 
     @rule
     async def test_an_event_summary_is_one_line(self) -> None:
-        """`summary` describes the event on one line, for any record.
+        """`summary` describes the event in one line, for any record.
 
         A line break would forge another entry in lists and reports.
         """
@@ -148,7 +149,7 @@ class EventRules(Conformance):
     async def test_a_malformed_event_is_skipped(self) -> None:
         """A malformed record is skipped, and all others are returned.
 
-        One odd record must not hide everything that an entity did.
+        One malformed record must not hide the other activity of an entity.
         """
         async with self.harness() as harness:
             before = _log_events(self, harness, 40)
@@ -160,7 +161,7 @@ class EventRules(Conformance):
     async def test_event_searches_do_not_affect_reads(self) -> None:
         """Event queries do not affect regular reads, even across a restart.
 
-        Investigations query at any time. The same records must still become incidents.
+        Investigations can query at any time. The same records must still become incidents.
         """
         async with self.harness() as harness:
             harness.put_many(PAGE)
@@ -192,7 +193,7 @@ class HttpEventRules(HttpConformance):
     async def test_a_failure_is_not_an_empty_result(self) -> None:
         """`events` raises like `read` when the SIEM fails, and finds the events after it recovers.
 
-        Otherwise the report says that an entity did nothing.
+        Otherwise, the report would state that there was no activity.
         """
         async with self.harness() as harness:
             logged = [_log_events(self, harness, minutes) for minutes in (40, 30)]
@@ -207,7 +208,8 @@ class HttpEventRules(HttpConformance):
     async def test_an_unreachable_siem_fails_event_searches(self) -> None:
         """`events` raises `TryLater` if the SIEM is unreachable.
 
-        If a report lists the gap, the investigation is repeated; a report of "nothing" is believed.
+        Analysts repeat an investigation if the report lists a gap, but trust a report without
+        events.
         """
         async with self.harness() as harness:
             _log_events(self, harness, 30)

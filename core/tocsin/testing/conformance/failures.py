@@ -33,7 +33,7 @@ class FailureRules(HttpConformance):
     async def test_throttling_until_a_date_is_waited_out(self) -> None:
         """429 with Retry-After as a date raises `TryLater` with the delay until then.
 
-        RFC 9110 section 10.2.3 allows both forms, and proxies send this one.
+        RFC 9110 section 10.2.3 allows both forms, and proxies send dates.
         """
         await self._expect_delay(Fault.THROTTLED_UNTIL)
 
@@ -49,7 +49,7 @@ class FailureRules(HttpConformance):
     async def test_a_bad_gateway_is_temporary(self) -> None:
         """502 raises `TryLater`, and no data is lost after the SIEM recovers.
 
-        If it counted as an empty response, all changes in between would be lost.
+        If the error counted as an empty response, all changes during the failure would be lost.
         """
         await self._expect_recovery(Fault.BAD_GATEWAY, TryLater)
 
@@ -57,7 +57,7 @@ class FailureRules(HttpConformance):
     async def test_reading_recovers_from_server_errors(self) -> None:
         """500 raises `Broken` or `TryLater`, and no data is lost after the SIEM recovers.
 
-        If it counted as an empty response, all changes in between would be lost.
+        If the error counted as an empty response, all changes during the failure would be lost.
         """
         await self._expect_recovery(Fault.ERROR, PluginFailure)
 
@@ -73,7 +73,7 @@ class FailureRules(HttpConformance):
     async def test_an_unreachable_siem_is_temporary(self) -> None:
         """An unreachable SIEM raises `TryLater`, and no data is missing once it is reachable.
 
-        Servers restart at night, when nobody watches.
+        Servers restart at night, without an operator present.
         """
         async with self.harness() as harness:
             await _begin(harness)
@@ -102,7 +102,7 @@ class FailureRules(HttpConformance):
     async def test_a_login_page_is_an_error(self) -> None:
         """200 with an HTML login page raises, and no data is lost after the SIEM recovers.
 
-        Proxies respond like this after a session ends. The feed must not go silent.
+        Proxies send a login page after a session ends. The feed must not stop without an error.
         """
         await self._expect_recovery(Fault.LOGIN_PAGE, PluginFailure)
 
@@ -134,7 +134,7 @@ class FailureRules(HttpConformance):
     async def test_a_missing_member_is_not_an_empty_list(self) -> None:
         """JSON without the member that contains the list raises, and no data is lost.
 
-        If the vendor renames it, a provider that looks healthy would fall silent.
+        If the vendor renamed this member, a provider that looks healthy would read nothing.
         """
         await self._expect_recovery(Fault.UNEXPECTED, PluginFailure)
 
@@ -156,7 +156,7 @@ class FailureRules(HttpConformance):
     async def test_a_missing_permission_is_refused(self) -> None:
         """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once fixed.
 
-        An operator must act, and the SIEM must not be flooded until then.
+        An operator must fix the cause. Until then, the provider must not flood the SIEM.
         """
         await self._expect_recovery(Fault.FORBIDDEN, Refused)
 
@@ -193,7 +193,8 @@ class FailureRules(HttpConformance):
         """If one incident breaks every page that contains it, all others arrive, and `covered`
         reports it.
 
-        Without this, nothing arrives until the vendor fixes the record, or its loss goes unnoticed.
+        Otherwise, nothing arrives until the vendor fixes the record, or its loss remains
+        undetected.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

@@ -29,7 +29,7 @@ class FileRules(FileConformance):
     async def test_appended_lines_arrive_once(self) -> None:
         """Each appended line arrives exactly once.
 
-        A position by time, or by line number, repeats or skips lines.
+        A position that consists of a time or a line number repeats or skips lines.
         """
         async with self.harness() as harness:
             for _ in range(3):
@@ -42,7 +42,7 @@ class FileRules(FileConformance):
     async def test_an_incomplete_line_waits(self) -> None:
         """An incomplete last line waits until it is complete.
 
-        Writers write in blocks. Half a line is neither a record nor an error.
+        Programs write in blocks, so an incomplete line is neither a record nor an error.
         """
         async with self.harness() as harness:
             harness.put()
@@ -59,7 +59,7 @@ class FileRules(FileConformance):
     async def test_a_malformed_line_is_rejected(self) -> None:
         """Lines that are not records are rejected with their content, and all others are read.
 
-        Disks fill up and machines crash: some lines are always damaged.
+        Because disks fill up and machines crash, some lines are always damaged.
         """
         async with self.harness() as harness:
             harness.put()
@@ -88,7 +88,7 @@ class FileRules(FileConformance):
     async def test_lines_before_a_rotation_arrive(self) -> None:
         """Lines written just before a rotation arrive, and so do later ones.
 
-        Rotation does not wait for readers.
+        A rotation does not wait until the file was read.
         """
         async with self.harness() as harness:
             harness.put()
@@ -104,7 +104,7 @@ class FileRules(FileConformance):
     async def test_a_rotated_file_is_not_read_again(self) -> None:
         """A file that is renamed or compressed after it was read is not read again.
 
-        A file is not identified by its name. Otherwise every night repeats a day.
+        If the name identified the file, each nightly rotation would repeat a day.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -121,7 +121,7 @@ class FileRules(FileConformance):
     async def test_unread_compressed_lines_arrive(self) -> None:
         """Lines that were unread when their file was compressed still arrive.
 
-        After a weekend outage, only compressed files are left.
+        After an outage over a weekend, all files might be compressed.
         """
         async with self.harness() as harness:
             harness.put()
@@ -137,7 +137,7 @@ class FileRules(FileConformance):
     async def test_a_copied_and_truncated_file_is_followed(self) -> None:
         """A file that is copied and truncated is followed without gaps or repetition.
 
-        `copytruncate` rotates like this, for writers that never close their file.
+        `copytruncate` rotates files in this way, for programs that never close their file.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -171,7 +171,7 @@ class FileRules(FileConformance):
     async def test_reading_may_stop_after_any_page(self) -> None:
         """If a process ends after any page, the next one continues without a gap.
 
-        Long files have many pages, and processes end at any time.
+        Long files have many pages, and processes can end at any time.
         """
         async with self.harness() as harness:
             harness.put_many(_MANY)
@@ -188,7 +188,7 @@ class FileRules(FileConformance):
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
         """A page that was not stored is read again from the previous position.
 
-        A position that is kept elsewhere would skip the page.
+        If the position is kept elsewhere, the read would skip the page.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -202,7 +202,8 @@ class FileRules(FileConformance):
     async def test_two_reads_from_one_position_agree(self) -> None:
         """Two reads from the same position return the same result, even from the same object.
 
-        A page that could not be stored is read again. An object that remembers it would skip it.
+        Tocsin reads a page again if it could not be stored. An object with its own state would skip
+        it.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -246,7 +247,7 @@ class FileRules(FileConformance):
     async def test_a_missing_file_is_temporary(self) -> None:
         """A missing file raises `TryLater`, and is read once it appears.
 
-        Writers may start later, and a rotation leaves a moment without a file.
+        The program that writes the file can start later, and a rotation briefly removes the file.
         """
         async with self.harness() as harness:
             expect_failure(await harness.reader.failure(), TryLater)
@@ -258,7 +259,7 @@ class FileRules(FileConformance):
     async def test_a_missing_file_is_not_an_empty_result(self) -> None:
         """`events` raises `TryLater` if the file is missing.
 
-        Otherwise the report says that an entity did nothing.
+        Otherwise, the report would state that there was no activity.
         """
         async with self.harness() as harness:
             if Capability.EVENTS not in self.provider.capabilities():

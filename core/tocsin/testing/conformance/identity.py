@@ -30,8 +30,8 @@ class IdentityRules(Conformance):
     async def test_the_start_time_is_constant(self) -> None:
         """A new version of an incident has the same `occurred_at`.
 
-        It marks the start of the incident. Otherwise, the reports on two periods would both count
-        it.
+        `occurred_at` is the start of the incident. If it changed, two periods would count the
+        incident.
         """
         async with self.harness() as harness:
             case = harness.put()
@@ -45,7 +45,7 @@ class IdentityRules(Conformance):
     async def test_similar_incidents_stay_separate(self) -> None:
         """Two incidents that differ only in their ID stay separate.
 
-        An ID derived from title and time loses one of them.
+        If an ID is derived from title and time, one of the incidents is lost.
         """
         async with self.harness() as harness:
             one = harness.put(title="Malware found")

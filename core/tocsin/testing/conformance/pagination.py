@@ -54,7 +54,7 @@ class PaginationRules(HttpConformance):
     async def test_a_page_without_valid_records_is_not_the_last(self) -> None:
         """A page on which every record is rejected is not the last.
 
-        Counting the accepted records would end the read there and lose the rest.
+        If only accepted records counted, the read would end at this page and lose the rest.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(PAGE)
@@ -67,8 +67,7 @@ class PaginationRules(HttpConformance):
     async def test_equal_timestamps_may_span_pages(self) -> None:
         """Incidents that changed at the same time arrive, even across several pages.
 
-        One rule can create hundreds of incidents with the same timestamp. A time alone is not
-        a position.
+        One rule can create hundreds of incidents with the same timestamp, so a position needs more.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3 * PAGE + 1):
@@ -80,7 +79,8 @@ class PaginationRules(HttpConformance):
     async def test_numbers_need_not_follow_time(self) -> None:
         """An incident arrives even if its number is lower than earlier ones.
 
-        SIEMs assign numbers in blocks, on several servers. A number is not a position.
+        SIEMs assign numbers in blocks, on several servers, so numbers do not follow the order of
+        time.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for number in (2000, 1998, 1999, 1500, 2001, 17):
@@ -95,7 +95,7 @@ class PaginationRules(HttpConformance):
     async def test_changes_during_pagination_arrive(self) -> None:
         """An incident that changes during pagination arrives in its latest version.
 
-        It moves within the list, and could be read in its old version or not at all.
+        The incident moves within the list, and could be read in its old version or not at all.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             cases = harness.put_many(3 * PAGE)
@@ -107,7 +107,7 @@ class PaginationRules(HttpConformance):
     async def test_moved_incidents_skip_no_others(self) -> None:
         """If incidents that were read change before the next page is requested, none is skipped.
 
-        They leave the list, the rest moves up, and an offset then skips records.
+        These incidents leave the list, the rest moves up, and an offset then skips records.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             cases = harness.put_many(4 * PAGE, every=SPREAD)
@@ -119,7 +119,8 @@ class PaginationRules(HttpConformance):
     async def test_a_read_ends_despite_constant_changes(self) -> None:
         """A read ends even if new incidents appear with each request.
 
-        The end of the window is fixed when the read starts. Otherwise a busy stream never finishes.
+        The end of the window is fixed when the read starts. Otherwise, a busy stream never
+        finishes.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)
@@ -137,7 +138,7 @@ class PaginationRules(HttpConformance):
     async def test_a_repeated_page_ends_the_read(self) -> None:
         """A page that links to itself ends the read with an error, and reading recovers.
 
-        A SIEM with this fault has cost users hundreds of thousands of requests a day.
+        A SIEM with this fault caused hundreds of thousands of requests a day for its users.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(3 * PAGE)
@@ -157,7 +158,7 @@ class PaginationRules(HttpConformance):
     async def test_a_missing_page_token_is_not_the_end(self) -> None:
         """A response without the member that leads to the next page raises, and no data is lost.
 
-        If the vendor renames it, every list would end after its first page.
+        If the vendor renamed this member, every list would end after its first page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             member = await _find_next_page_member(harness)
@@ -174,7 +175,7 @@ class PaginationRules(HttpConformance):
     async def test_an_expired_page_token_loses_nothing(self) -> None:
         """Reading continues after a stored page token has expired.
 
-        Tokens live for minutes. After a longer pause, the window must be read again.
+        Tokens are valid for minutes. After a longer pause, the window must be read again.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE, every=SPREAD)
@@ -188,7 +189,7 @@ class PaginationRules(HttpConformance):
     async def test_an_error_on_a_later_page_holds_the_position(self) -> None:
         """An error on a page ends the read there, and the next read continues from there.
 
-        Skipping the page, or ending the window, loses incidents.
+        If the read skips the page or ends the window, incidents are lost.
         """
         for fault in (Fault.UNAVAILABLE, Fault.THROTTLED):
             async with self.harness(most_per_page=PAGE) as harness:

@@ -41,7 +41,7 @@ class PositionRules(HttpConformance):
     async def test_reading_may_stop_after_any_page(self) -> None:
         """If a process ends after any page, the next one continues without a gap.
 
-        Processes end at any time. State outside the position is lost.
+        Processes can end at any time. State outside the position is lost.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE)
@@ -57,7 +57,7 @@ class PositionRules(HttpConformance):
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
         """A page that was not stored is read again from the previous position.
 
-        A position that is kept elsewhere, or consumed at the SIEM, would skip the page.
+        If the position is kept elsewhere, or consumed at the SIEM, the read would skip the page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(3 * PAGE)
@@ -74,7 +74,8 @@ class PositionRules(HttpConformance):
     async def test_two_reads_from_one_position_agree(self) -> None:
         """Two reads from the same position return the same result, even from the same object.
 
-        A page that could not be stored is read again. An object that remembers it would skip it.
+        Tocsin reads a page again if it could not be stored. An object with its own state would skip
+        it.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)
@@ -138,9 +139,9 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_late_incidents_arrive(self) -> None:
-        """An incident that the SIEM shows only after later ones were read still arrives.
+        """An incident still arrives if the SIEM shows it only after later incidents were read.
 
-        SIEMs index with a delay. Without an overlap, such incidents are lost unnoticed.
+        SIEMs index with a delay. Without an overlap, such incidents would be lost without an error.
         """
         async with self.harness() as harness:
             overlap = harness.setting("overlap")
@@ -154,9 +155,9 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
-        """An incident arrives that has the same timestamp as the last one read, but appears later.
+        """An incident arrives even if it appears later than another one with the same timestamp.
 
-        Bounds that exclude the last timestamp lose it, and so do bounds truncated to seconds.
+        If bounds exclude the last timestamp or are truncated to seconds, the incident is lost.
         """
         async with self.harness() as harness:
             harness.setting("overlap")
@@ -174,7 +175,7 @@ class PositionRules(HttpConformance):
     async def test_a_change_at_the_bound_of_a_window_is_read(self) -> None:
         """A change on the exact second between two reads arrives.
 
-        A SIEM that filters with "later than" omits it from both reads.
+        If the SIEM filters with "later than", both reads omit the change.
         """
         async with self.harness() as harness:
             for name in ("overlap", "settle_delay"):
@@ -207,7 +208,7 @@ class PositionRules(HttpConformance):
     async def test_a_larger_overlap_brings_nothing_new(self) -> None:
         """After the operator increases `overlap`, the stored incidents are the same.
 
-        Incidents may arrive again, but the read must neither fail nor miss any.
+        Incidents can arrive again, but the read must not fail or miss an incident.
         """
         async with self.harness() as harness:
             overlap = harness.setting("overlap")
@@ -228,7 +229,7 @@ class PositionRules(HttpConformance):
     async def test_each_stream_has_its_own_position(self) -> None:
         """Each stream continues from its own position.
 
-        A shared position skips what a slower stream has not read yet.
+        A shared position skips records that a slower stream has not read yet.
         """
         async with self.harness() as harness:
             streams = harness.provider.streams()

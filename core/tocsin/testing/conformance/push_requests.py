@@ -27,7 +27,7 @@ class PushRequestRules(PushConformance):
     async def test_a_valid_token_is_accepted(self) -> None:
         """A request with the token, as `Bearer` or as the `Basic` password, is accepted.
 
-        Most senders can only set a header, and some only ask for a password.
+        Most senders can set only a header, and some support only a password.
         """
         async with self.harness() as harness:
             basic = base64.b64encode(f"sender:{TOKEN}".encode()).decode()
@@ -39,7 +39,7 @@ class PushRequestRules(PushConformance):
     async def test_a_wrong_token_is_refused(self) -> None:
         """A request with a wrong token, or without one, raises `CredentialsRefused`.
 
-        Otherwise anyone could forge incidents, or hide real ones among them.
+        Otherwise, anyone could forge incidents, or hide real incidents among forged ones.
         """
         async with self.harness() as harness:
             body = _one(self, harness)
@@ -62,7 +62,7 @@ class PushRequestRules(PushConformance):
     async def test_a_changed_body_is_refused(self) -> None:
         """A signature of another body raises `CredentialsRefused`.
 
-        Otherwise an intermediary could change the body.
+        Otherwise, an intermediary could change the body.
         """
         async with self.harness() as harness:
             self._signs()
@@ -71,9 +71,9 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_an_old_signature_is_refused(self) -> None:
-        """A signature that is ten minutes old, or ahead of time, raises `CredentialsRefused`.
+        """A signature from ten minutes ago or ten minutes ahead raises `CredentialsRefused`.
 
-        Otherwise a recorded request could be replayed at any time.
+        Otherwise, an attacker could replay a recorded request at any time.
         """
         async with self.harness() as harness:
             self._signs()
@@ -87,7 +87,7 @@ class PushRequestRules(PushConformance):
     async def test_an_unreadable_body_is_refused(self) -> None:
         """A body that cannot be parsed raises `Refused`.
 
-        The sender must receive an error, because it never repeats a successful request.
+        The sender must receive an error, because senders never repeat a successful request.
         """
         async with self.harness() as harness:
             for body in _UNREADABLE:
@@ -118,7 +118,7 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_a_malformed_record_is_rejected_alone(self) -> None:
-        """A malformed record is rejected without affecting others in the same request.
+        """A malformed record is rejected without affecting other records in the same request.
 
         If the whole request failed, the sender would repeat it forever.
         """
@@ -134,7 +134,7 @@ class PushRequestRules(PushConformance):
     async def test_no_secret_is_exposed(self) -> None:
         """No token or secret appears in errors or logs.
 
-        Both are shown to people and stored.
+        Tocsin shows and stores both.
         """
         async with self.harness() as harness:
             body, texts = _one(self, harness), list[str]()

@@ -28,7 +28,7 @@ class RateLimitRules(HttpConformance):
     async def test_an_idle_read_makes_few_requests(self) -> None:
         """A read that finds nothing new makes at most twelve requests.
 
-        It runs once a minute, day and night.
+        A provider reads once a minute, day and night.
         """
         async with self.harness() as harness:
             harness.put_many(PAGE)
@@ -58,7 +58,7 @@ class RateLimitRules(HttpConformance):
     async def test_only_the_guarded_client_is_used(self) -> None:
         """Every request goes through `tools.http`.
 
-        Other connections are neither limited nor kept from private addresses.
+        Other connections have no limits and can reach private addresses.
         """
         async with self.harness() as harness:
             harness.put()
@@ -71,7 +71,7 @@ class RateLimitRules(HttpConformance):
     async def test_no_secret_is_exposed(self) -> None:
         """No secret appears in errors, logs or positions.
 
-        All three are shown to people and stored.
+        Tocsin shows and stores all three.
         """
         async with self.harness() as harness:
             with _logged_text() as lines:
@@ -85,7 +85,7 @@ class RateLimitRules(HttpConformance):
     async def test_a_read_can_be_cancelled(self) -> None:
         """A read that waits for the SIEM stops immediately when cancelled, and can be repeated.
 
-        Otherwise a process that shuts down waits for it until it is killed.
+        Otherwise, a process that shuts down waits for the read until it is killed.
         """
         async with self.harness() as harness:
             harness.put()

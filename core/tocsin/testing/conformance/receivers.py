@@ -24,7 +24,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_refused_credentials_raise_at_every_step(self) -> None:
         """401 and 403 raise `CredentialsRefused` at every step.
 
-        The delivery is put on hold until an operator fixes the credentials, and its reason says so.
+        Tocsin puts the delivery on hold, with the reason, until an operator fixes the credentials.
         """
         for story in self.scenarios:
             steps, _ = await self.count_steps(story)
@@ -52,7 +52,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
         """429 raises `TryLater` with `throttled` and the requested delay.
 
-        Every delivery to this receiver then waits, not only this one.
+        All deliveries to this receiver then wait, not only this delivery.
         """
         async with self.harness() as harness:
             harness.simulator.fail(Fault.THROTTLED)
@@ -90,7 +90,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_check_of_a_working_receiver_has_no_problems(self) -> None:
         """`check` returns a `Health` without problems on a working receiver, and creates nothing.
 
-        It runs repeatedly on production systems.
+        `check` runs repeatedly on production systems.
         """
         async with self.harness() as harness:
             health = await harness.channel.check()
@@ -101,7 +101,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_check_reports_all_missing_permissions(self) -> None:
         """`check` lists every missing permission at once.
 
-        Operators must see them during setup, before the first incident.
+        Operators must see missing permissions during setup, before the first incident.
         """
         if not self.permissions:
             does_not_apply("the receiver does not report permissions")
@@ -116,7 +116,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_check_raises_for_wrong_credentials(self) -> None:
         """`check` raises `CredentialsRefused` for 401.
 
-        Operators see a wrong key immediately, and not through deliveries on hold.
+        Operators see a wrong key during setup, and not later from deliveries on hold.
         """
         async with self.harness() as harness:
             for after in range(2):

@@ -18,7 +18,7 @@ class RecordContractRules(Conformance):
     async def test_each_required_field_is_in_every_record(self) -> None:
         """Every record has the required fields of its contract, and all fields have its types.
 
-        If the field is not always present, its absence would cause a false drift warning.
+        If a required field is not always present, its absence would cause a false drift warning.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)

@@ -31,7 +31,7 @@ class RecordRules(Conformance):
     async def test_each_severity_is_kept(self) -> None:
         """Each severity of the vendor maps to its counterpart, without `severity_assumed`.
 
-        Alerting depends on the severity: one that is too low alerts nobody.
+        Alerting depends on the severity. If the severity is too low, nobody is alerted.
         """
         async with self.harness() as harness:
             harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -46,7 +46,7 @@ class RecordRules(Conformance):
     async def test_severities_are_known_in_any_case(self) -> None:
         """Severities are recognized in any letter case: HIGH, High, high.
 
-        Vendors change the case between versions, and mix it within one.
+        Vendors change the case between versions, and mix cases within a version.
         """
         async with self.harness() as harness:
             places = harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -60,7 +60,8 @@ class RecordRules(Conformance):
     async def test_an_unknown_severity_becomes_medium(self) -> None:
         """An unknown severity becomes Medium, with `severity_assumed`.
 
-        A vendor's new severity must neither lose the incident nor look harmless.
+        A new severity of the vendor must not cause the loss of an incident or make it look
+        harmless.
         """
         async with self.harness() as harness:
             places = harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -71,9 +72,10 @@ class RecordRules(Conformance):
 
     @rule
     async def test_the_vendors_own_severity_is_kept(self) -> None:
-        """`raw_severity` contains the vendor's own word or number, known or unknown.
+        """`raw_severity` contains the original word or number of the vendor, known or unknown.
 
-        Analysts compare it with the SIEM's console, and see which severities are assumed.
+        Analysts compare the value with the console of the SIEM, and see which severities are
+        assumed.
         """
         async with self.harness() as harness:
             places = harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -104,7 +106,7 @@ class RecordRules(Conformance):
     async def test_statuses_are_known_in_any_case(self) -> None:
         """Statuses are recognized in any letter case: CLOSED, Closed, closed.
 
-        Vendors change the case between versions, and mix it within one.
+        Vendors change the case between versions, and mix cases within a version.
         """
         async with self.harness() as harness:
             places = harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
@@ -131,7 +133,7 @@ class RecordRules(Conformance):
     async def test_a_merged_incident_names_its_target(self) -> None:
         """`merged_into` contains the `external_id` of the incident that this one was merged into.
 
-        Otherwise it stays open forever, with no link to the incident that replaced it.
+        Otherwise, the incident stays open forever, without a link to the incident that replaced it.
         """
         async with self.harness() as harness:
             harness.differing("the target of a merge", merged_into="9999")
@@ -145,7 +147,7 @@ class RecordRules(Conformance):
     async def test_the_start_time_is_the_siems_own(self) -> None:
         """`occurred_at` is the SIEM's time of the start, with its time zone.
 
-        The time of the read differs each time, and would move old incidents to today.
+        The time of the read would change with each read, and would move old incidents to today.
         """
         async with self.harness() as harness:
             harness.differing(
@@ -163,7 +165,7 @@ class RecordRules(Conformance):
     async def test_entities_are_read(self) -> None:
         """The entities of an incident are read.
 
-        Investigations and correlations start from them.
+        Investigations and correlations start from entities.
         """
         async with self.harness() as harness:
             address = Entity(EntityKind.IP, "198.51.100.77")
@@ -178,7 +180,7 @@ class RecordRules(Conformance):
     async def test_declared_fields_are_filled(self) -> None:
         """Every incident has a value in each field that the suite declares in `fills`.
 
-        Rules for a field that the simulator does not show are skipped, and would not notice its
+        The suite skips rules for fields that the simulator does not show, and would miss their
         loss.
         """
         if unknown := sorted(set(self.fills) - {field.name for field in fields(Incident)}):

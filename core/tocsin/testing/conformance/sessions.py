@@ -19,7 +19,7 @@ class SessionRules(HttpConformance):
     async def test_a_revoked_session_is_replaced(self) -> None:
         """401 during a read signs in again, once, and the read continues.
 
-        Sessions end at any time, and nobody needs to intervene.
+        Sessions can end at any time, and no operator needs to act.
         """
         async with self.harness() as harness:
             _has_sessions(harness)
@@ -34,7 +34,7 @@ class SessionRules(HttpConformance):
     async def test_a_session_is_renewed_before_it_ends(self) -> None:
         """No request uses a session that is known to have expired.
 
-        SIEMs count refused requests, and lock out clients that make many.
+        SIEMs count refused requests, and lock out clients with many refused requests.
         """
         async with self.harness() as harness:
             _has_sessions(harness)
@@ -52,7 +52,7 @@ class SessionRules(HttpConformance):
     async def test_a_failed_sign_in_is_temporary(self) -> None:
         """A failed sign-in at a busy server raises `TryLater`, not `CredentialsRefused`.
 
-        Otherwise operators would change valid credentials.
+        Otherwise, operators would change valid credentials.
         """
         async with self.harness() as harness:
             _has_sessions(harness)
@@ -68,7 +68,7 @@ class SessionRules(HttpConformance):
     async def test_wrong_credentials_are_refused(self) -> None:
         """Wrong credentials raise `CredentialsRefused` after few requests.
 
-        Repeated attempts lock the account, and the cause stays hidden.
+        Repeated attempts lock the account, which hides the cause.
         """
         async with self.harness() as harness:
             await harness.restart(**harness.wrong_settings())
@@ -93,7 +93,7 @@ class SessionRules(HttpConformance):
     async def test_check_reports_wrong_credentials(self) -> None:
         """`check` reports wrong credentials.
 
-        Operators run it after every configuration change.
+        Operators run `check` after every configuration change.
         """
         async with self.harness() as harness:
             await harness.restart(**harness.wrong_settings())
@@ -124,7 +124,7 @@ class SessionRules(HttpConformance):
     async def test_permissions_are_named(self) -> None:
         """`permissions` lists the required permissions of the credentials.
 
-        Otherwise operators grant everything, or guess.
+        Otherwise, operators would grant all permissions, or guess.
         """
         if not self.provider.Settings.secret_fields():
             does_not_apply("the provider has no credentials")

@@ -45,7 +45,8 @@ class SettingsRules(Conformance):
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting has a description.
 
-        Error messages show it to operators who omitted a setting or got it wrong.
+        Error messages show the description to operators who omitted a setting or entered a wrong
+        value.
         """
         expect_descriptions(self.provider.Settings)
 
@@ -61,7 +62,7 @@ class SettingsRules(Conformance):
     async def test_secrets_are_not_printed(self) -> None:
         """Printing a provider or its settings shows no secret.
 
-        Tracebacks and debuggers print both, into logs with many readers.
+        Tracebacks and debuggers print both objects, into logs with many readers.
         """
         async with self.harness() as harness:
             expect_no_secret_shown(harness.provider)
@@ -70,7 +71,7 @@ class SettingsRules(Conformance):
     async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of a provider performs no I/O.
 
-        Configuration checks create providers where no network may be available.
+        Configuration checks create providers, possibly on machines without network access.
         """
         async with self.harness() as harness:
             settings, tools = harness.checked_settings(), harness.tools

@@ -39,7 +39,7 @@ class StatusRules(HttpConformance):
     async def test_an_unchanged_status_is_not_written(self) -> None:
         """`set_status` changes nothing if the incident already has the status.
 
-        It is repeated after a crash, and each change triggers notifications.
+        Tocsin repeats the call after a crash, and each change in the SIEM triggers notifications.
         """
         async with self.harness() as harness:
             self._sets()
@@ -54,9 +54,9 @@ class StatusRules(HttpConformance):
 
     @rule
     async def test_a_status_of_an_unknown_incident_is_refused(self) -> None:
-        """`set_status` raises `Refused` for an incident that the SIEM does not have.
+        """`set_status` raises `Refused` for an incident that does not exist in the SIEM.
 
-        Otherwise it would be retried forever, or its loss would go unnoticed.
+        Otherwise, Tocsin would retry forever, or the loss would remain undetected.
         """
         async with self.harness() as harness:
             self._sets()

@@ -37,7 +37,7 @@ class TextRules(Conformance):
     async def test_hostile_text_is_read(self) -> None:
         """An incident arrives with any title: NUL, other scripts, markup, commands.
 
-        Attackers can influence titles. If an unreadable title were rejected, it would hide them.
+        Attackers can influence titles. If Tocsin rejected unreadable titles, attackers could hide.
         """
         async with self.harness() as harness:
             cases = [harness.put(title=title, description=title) for title in HOSTILE]
@@ -49,7 +49,7 @@ class TextRules(Conformance):
     async def test_long_text_is_read(self) -> None:
         """An incident arrives even if its title has a hundred thousand characters.
 
-        Attackers can influence titles. If a long title were rejected, it would hide them.
+        Attackers can influence titles. If Tocsin rejected long titles, attackers could hide.
         """
         async with self.harness() as harness:
             case, after = harness.put(title=_LONGEST), harness.put()
@@ -62,8 +62,7 @@ class TextRules(Conformance):
     async def test_lone_surrogates_do_not_affect_other_incidents(self) -> None:
         """A lone surrogate in a title does not affect other incidents.
 
-        SIEMs truncate strings anywhere. If the record cannot be read, it is rejected or covered as
-        lost.
+        SIEMs truncate strings anywhere. An unreadable record is rejected or recorded as lost.
         """
         async with self.harness() as harness:
             harness.put()
@@ -116,7 +115,7 @@ class TextRules(Conformance):
         """A record with a member of an unexpected type is read or rejected, and all others are
         read.
 
-        One odd record must not block later ones.
+        One malformed record must not block later records.
         """
         async with self.harness() as harness:
             for place in iter_paths(harness.render(harness.case())):
@@ -132,7 +131,8 @@ class TextRules(Conformance):
     async def test_a_malformed_record_is_rejected(self) -> None:
         """A malformed record is rejected with its content and a reason.
 
-        If it is dropped, the incident is unaccounted for; if it raises, the feed stops.
+        If the record is dropped, the incident is unaccounted for. If it raises an error, the feed
+        stops.
         """
         async with self.harness() as harness:
             before, _, after = harness.put(), harness.put(malformed=True), harness.put()

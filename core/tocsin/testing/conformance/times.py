@@ -39,7 +39,8 @@ class TimeRules(Conformance):
     async def test_fractions_of_any_length_are_read(self) -> None:
         """Timestamps with seven and nine fractional digits are read with the right value.
 
-        Vendors write units of 100 ns or 1 ns. A parser that fails on them loses the record.
+        Vendors write units of 100 ns or 1 ns. A parser that fails on such a timestamp loses the
+        record.
         """
         async with self.harness() as harness:
             _has_times(harness)
@@ -51,7 +52,7 @@ class TimeRules(Conformance):
     async def test_times_of_other_zones_are_read(self) -> None:
         """Timestamps are read with their UTC offset.
 
-        Some SIEMs write local time. Without the offset, everything is off by hours.
+        Some SIEMs write local time. Without the offset, all times are wrong by hours.
         """
         async with self.harness() as harness:
             _has_times(harness)
@@ -80,7 +81,7 @@ class TimeRules(Conformance):
         """A timestamp without a time zone counts as UTC or is rejected, regardless of the local
         time zone.
 
-        As local time, it would be off by hours, and shift twice a year.
+        If it counted as local time, it would be wrong by hours, and shift twice a year.
         """
         async with self.harness() as harness:
             _has_times(harness)
