@@ -51,9 +51,10 @@ class DigestCache(Generic[Fact]):
     def recall(self, digest: bytes) -> Fact | None:
         """Return the fact that was added recently, None if there is none."""
         with self._lock:
-            if digest not in self._entries:
+            entry = self._entries.get(digest)
+            if entry is None:
                 return None
-            fact, expires_at = self._entries[digest]
+            fact, expires_at = entry
             if self._clock.now() >= expires_at:
                 del self._entries[digest]
                 return None

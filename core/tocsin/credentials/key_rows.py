@@ -31,15 +31,18 @@ def join_key(
     source: FromClause,
     condition: ColumnElement[bool],
     names: Sequence[str],
+    *,
+    is_lookup: bool = False,
 ) -> DriverQuery:
     """Return the query for a caller's key and the columns of a matching row, if there is one.
 
-    `names` are the parameters of the source and the condition; the key id comes before them.
+    `names` are the parameters of the source and the condition; the key id comes before them. A
+    lookup finds the matching row in next to no time.
     """
     joined = outerjoin(api_keys, source, condition)
     query = select(*KEY_COLUMNS, *columns).select_from(joined)
     query = query.where(api_keys.c.key_id == bindparam("key_id"))
-    return DriverQuery(query, ("key_id", *names))
+    return DriverQuery(query, ("key_id", *names), is_lookup=is_lookup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,6 @@ class KeyRows:
     def __init__(self, hasher: Hasher, usage: Usage, clock: Clock) -> None:
         self._hasher = hasher
         self._usage = usage
-        self._clock = clock
         self._proven: DigestCache[ProvenRow] = DigestCache(clock)
 
     def present(self, text: str) -> PresentedKey | None:
@@ -84,12 +86,11 @@ class KeyRows:
         value = parse_key(text)
         return None if value is None else PresentedKey(value.identifier, text, digest, None)
 
-    def identify(self, key: PresentedKey, row: Sequence[Any]) -> Principal | None:
+    def identify(self, key: PresentedKey, row: Sequence[Any], now: datetime) -> Principal | None:
         """Return the caller by the columns of its key's row; None if that needs more than them.
 
         `row` holds the KEY_COLUMNS as the driver has returned them.
         """
-        now = self._clock.now()
         proven = key.proven
         if proven is None or proven.row != row:
             proven = self._prove(key, row, now)

@@ -70,15 +70,18 @@ class TokenBuckets:
         self._latest = self._lost = 0
         self._lock = Lock()
 
-    def take(self, key: str, cost: float = 1) -> QuotaStatus:
-        """Take `cost` tokens if they are available, else nothing."""
+    def take(self, key: str, cost: float = 1, *, now: datetime | None = None) -> QuotaStatus:
+        """Take `cost` tokens if they are available, else nothing.
+
+        `now` is the current time if the caller has just read the clock.
+        """
         amount = min(round(cost * _TOKEN), self._capacity)
         with self._lock:
-            key, now, missing = self._find(key)
+            key, time, missing = self._find(key, now)
             lacking = missing + amount - self._capacity
             if lacking <= 0:
                 missing += amount
-                self._keep(key, now + missing)
+                self._keep(key, time + missing)
                 self._taken[key] = self._taken.get(key, 0) + amount
         return self._status(missing, lacking)
 
@@ -114,20 +117,20 @@ class TokenBuckets:
             self._taken = {key: rest for key, parts in taken.items() if (rest := parts % _TOKEN)}
         return {key: tokens for key, parts in taken.items() if (tokens := parts // _TOKEN)}
 
-    def _find(self, key: str) -> tuple[str, int, int]:
+    def _find(self, key: str, moment: datetime | None = None) -> tuple[str, int, int]:
         """Return the key as kept, the time, and the missing level of its bucket."""
         if len(key) > _LONGEST_KEY or not key.isprintable():
             key = clean_identifier(key, _LONGEST_KEY)  # the database stores it
-        now = self._now()
+        now = self._count_parts(moment or self._clock.now())
         full_at = self._full_at.get(key)
         if full_at is None:
             return key, now, 0
         self._full_at.move_to_end(key)
         return key, now, full_at - now if full_at > now else 0
 
-    def _now(self) -> int:
+    def _count_parts(self, moment: datetime) -> int:
         """Return the time in parts of a token; it never goes back."""
-        now = (self._clock.now() - _EPOCH) // _MICROSECOND
+        now = (moment - _EPOCH) // _MICROSECOND
         if now < self._latest:
             self._lost += self._latest - now
         self._latest = now
@@ -158,7 +161,7 @@ def build_rate_limit_headers(name: str, quota: Quota, status: QuotaStatus) -> di
     """
     window = status.reset_after if status.allowed else status.retry_after
     fields = {
-        "RateLimit-Policy": _build_policy(name, quota),
+        "RateLimit-Policy": _build_policy(name, quota.per_minute),
         "RateLimit": f'"{name}";r={status.remaining};t={window}',
     }
     if not status.allowed:
@@ -167,5 +170,5 @@ def build_rate_limit_headers(name: str, quota: Quota, status: QuotaStatus) -> di
 
 
 @cache
-def _build_policy(name: str, quota: Quota) -> str:
-    return f'"{name}";q={quota.per_minute};w=60'
+def _build_policy(name: str, per_minute: int) -> str:
+    return f'"{name}";q={per_minute};w=60'

@@ -18,10 +18,14 @@ class DriverQuery:
     """A query for one row, compiled once for each kind of database and prepared by its driver.
 
     Its parameters are a tuple in the order of `names`. Its values come as they are stored, and
-    `load_stored` converts them.
+    `load_stored` converts them. A lookup finds its row by keys in next to no time, so that one
+    statement may read the rows of several callers.
     """
 
-    def __init__(self, query: Select[Any], names: Sequence[str]) -> None:
+    def __init__(
+        self, query: Select[Any], names: Sequence[str], *, is_lookup: bool = False
+    ) -> None:
+        self.is_lookup = is_lookup
         self._query = query
         self._names = tuple(names)
         self._compiled: dict[str, tuple[str, Callable[[Values], Values] | None]] = {}

@@ -15,6 +15,8 @@ from tocsin.store.driver_queries import Values
 DRIVER_CONNECTIONS = 6
 """Connections for single rows, which are opened when they are needed."""
 _RECONNECT_SECONDS = 5
+_MOST_SECONDS = 10
+"""Time for a statement: callers of the same query wait for it, and then read in another way."""
 
 
 class DriverSessions:
@@ -33,23 +35,28 @@ class DriverSessions:
         self._is_closed = False
 
     async def fetch_row(self, text: str, values: Values) -> Sequence[Any] | None:
-        """Return the row, None if there is none or the database fails."""
+        """Return the row, None if there is none or the database fails or takes too long."""
+        rows = await self.fetch_rows(text, values)
+        return rows[0] if rows else None
+
+    async def fetch_rows(self, text: str, values: Values) -> Sequence[Sequence[Any]]:
+        """Return the rows, none if the database fails or takes too long."""
         async with self._permits:
             session = self._free.pop() if self._free else await self._connect()
             if session is None:
-                return None
+                return ()
             try:
-                row = await session.fetch_row(text, values)
+                rows = await session.fetch_rows(text, values)
             except BaseException as error:
                 await session.close()
                 if not isinstance(error, Exception):  # the caller is gone
                     raise
-                return None
+                return ()
             if self._is_closed:
                 await session.close()
             else:
                 self._free.append(session)
-            return row
+            return rows
 
     async def _connect(self) -> DriverSession | None:
         if self._is_closed or time.monotonic() < self._retry_at:
@@ -75,17 +82,17 @@ class DriverSession:
         self._prepares = prepares
         self._prepared: dict[str, Any] = {}
 
-    async def fetch_row(self, text: str, values: Values) -> Sequence[Any] | None:
-        """Return the first row of a statement, None if there is none."""
-        row: Sequence[Any] | None
+    async def fetch_rows(self, text: str, values: Values) -> Sequence[Sequence[Any]]:
+        """Return the rows of a statement."""
+        rows: Sequence[Sequence[Any]]
         if (prepared := self._prepared.get(text)) is None:
             driver: Any = (await self._connection.get_raw_connection()).driver_connection
             if not self._prepares:
-                row = await driver.fetchrow(text, *values)
-                return row
-            prepared = self._prepared[text] = await driver.prepare(text)
-        row = await prepared.fetchrow(*values)
-        return row
+                rows = await driver.fetch(text, *values, timeout=_MOST_SECONDS)
+                return rows
+            prepared = self._prepared[text] = await driver.prepare(text, timeout=_MOST_SECONDS)
+        rows = await prepared.fetch(*values, timeout=_MOST_SECONDS)
+        return rows
 
     async def close(self) -> None:
         """Close the connection, whatever its state."""

@@ -22,6 +22,7 @@ from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, ANNOUNCED, CHANNEL, Listener
 from tocsin.store.postgres_engine import make_engine
 from tocsin.store.redactor import ERASURE_KEY
+from tocsin.store.row_batches import RowBatches
 from tocsin.store.server_address import DATABASE_URL, SESSION_URL, read_address
 from tocsin.store.session_limits import (
     SESSION_LIMITS,
@@ -90,6 +91,8 @@ class PostgresDatabase(Database):
             make_engine(address, SESSION_LIMITS, shares_sessions=shared, poolclass=NullPool),
             prepares=not shared and address.cached_statements != 0,
         )
+        self._batches = RowBatches(self._driver)
+        self._dialect = self._engine.dialect
         self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._behind = asyncio.Semaphore(POOL // 2)  # the others always find a connection
         self._announced: set[str] = set()
@@ -124,7 +127,9 @@ class PostgresDatabase(Database):
 
     async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
         """Run the query as a statement that the driver has prepared, and return its row."""
-        return await self._driver.fetch_row(*query.bind(self._engine.dialect, values))
+        text, values = query.bind(self._dialect, values)
+        reader = self._batches if query.is_lookup else self._driver
+        return await reader.fetch_row(text, values)
 
     async def snapshot(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in one transaction that reads one snapshot."""

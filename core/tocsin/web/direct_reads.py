@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -96,12 +97,15 @@ class DirectReads:
         while wanted is not None:
             values = key.key_id, *wanted.values
             row = await self._services.database.fetch_row(wanted.query, values)
-            principal = None if row is None else self._keys.identify(key, row[:_KEY_WIDTH])
-            if row is None or principal is None or endpoint.access not in principal.scopes:
+            if row is None:
+                return None
+            now = self._services.clock.now()
+            principal = self._keys.identify(key, row[:_KEY_WIDTH], now)
+            if principal is None or endpoint.access not in principal.scopes:
                 return None
             answer = wanted.render(row[_KEY_WIDTH:])
             if answer is not None:
-                return self._respond(request, endpoint, answer, principal)
+                return self._respond(request, endpoint, answer, principal, now)
             wanted = wanted.otherwise
         return None
 
@@ -141,37 +145,43 @@ class DirectReads:
         endpoint: Endpoint,
         answer: DirectAnswer,
         principal: Principal,
+        now: datetime,
     ) -> web.StreamResponse | None:
         try:
-            limits = self._services.rate_limits.count_request(principal.id)
+            limits = self._services.rate_limits.count_request(principal.id, now)
         except ProblemError:
             return None
         tag, request_id = self._services.tags.make(answer.version), read_request_id(request)
-        fields = {hdrs.ETAG: tag, REQUEST_ID: request_id, **limits, **answer.headers}
-        common = f"{self._fields}{_render_date(int(time.time()))}{_render_fields(fields)}"
+        fields = (
+            f"{self._fields}{_render_date(int(time.time()))}ETag: {tag}\r\n"
+            f"{REQUEST_ID}: {request_id}\r\n"
+            f"{_render_fields(limits)}{_render_fields(answer.headers)}"
+        )
         if is_held(request, tag):
-            response = _RenderedResponse(304, f"{_HELD}{common}\r\n".encode())
+            status, rendered = 304, f"{_HELD}{fields}\r\n".encode()
         else:
             size = len(answer.content)
-            head = f"{_FOUND}Content-Length: {size}\r\n{common}\r\n".encode()
-            response = _RenderedResponse(200, head + answer.content)
+            head = f"{_FOUND}Content-Length: {size}\r\n{fields}\r\n".encode()
+            status, rendered = 200, head + answer.content
         self._log.debug(
             "request served",
             method=hdrs.METH_GET,
             path=endpoint.path,
-            status=response.status,
+            status=status,
             request_id=request_id,
         )
-        return response
+        return _RenderedResponse(rendered)
 
 
 class _RenderedResponse(web.StreamResponse):
-    """A response to a persistent connection, rendered with its header."""
+    """A response to a persistent connection, rendered with its header.
+
+    It has only what the server uses of a response, not the state from which aiohttp renders one.
+    """
 
     keep_alive = True
 
-    def __init__(self, status: int, rendered: bytes) -> None:
-        super().__init__(status=status)
+    def __init__(self, rendered: bytes) -> None:
         self._rendered = rendered
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
@@ -196,7 +206,10 @@ def _render_fields(fields: Mapping[str, str]) -> str:
 
     Their values are our own, but for a well-formed request ID and for the encoded query of a link.
     """
-    return "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+    text = ""
+    for name, value in fields.items():
+        text += f"{name}: {value}\r\n"
+    return text
 
 
 @lru_cache(maxsize=1)

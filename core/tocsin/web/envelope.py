@@ -162,7 +162,7 @@ def read_request_id(request: web.BaseRequest) -> str:
     request_id = request.headers.get(REQUEST_ID, "")
     if request_id and _WELL_FORMED.fullmatch(request_id):
         return request_id
-    return f"{_random.getrandbits(128):032x}"
+    return _random.randbytes(16).hex()
 
 
 def make_envelope(

@@ -142,7 +142,7 @@ class _Connection(RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
         """Send the response; what aiohttp rejects itself, such as `Expect`, is a problem too."""
-        if isinstance(resp, web.HTTPException):
+        if isinstance(resp, Exception):
             resp = self._complete(request, problem_response(request, resp))
         return super().finish_response(request, resp, start_time)
 

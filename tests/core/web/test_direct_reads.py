@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import delete, update
@@ -220,3 +222,25 @@ async def test_tags_differ_between_base_urls(database, clock):
             for _ in range(2):
                 tags.add((await api.client.get(f"{PATH}/1", headers=headers)).headers["ETag"])
     assert len(tags) == 2
+
+
+async def test_callers_that_read_at_once_get_their_own_responses(api, callers, direct):
+    write = api.services.database.write
+    await write(add_incidents, 5)
+    key, token = callers
+    ended = await api.reader()
+    assert (await read(api, f"{PATH}/1", ended))[0] == 200
+    is_other = api_keys.c.key_id != key["X-API-Key"].split("_")[-2]
+    await write(
+        lambda connection: connection.execute(
+            update(api_keys).where(is_other).values(disabled_at=NOW)
+        )
+    )
+    paths = [f"{PATH}/{number}" for number in (1, 2, 3, 4, 5, 1)]
+    expected = [await read(api, path, token) for path in paths]
+    direct.clear()
+    reads = asyncio.gather(*[read(api, path, key) for path in paths])
+    refused = await asyncio.gather(*[api.client.get(path, headers=ended) for path in paths])
+    assert await reads == expected
+    assert {response.status for response in refused} == {401}
+    assert direct.count(True) == len(paths)

@@ -64,7 +64,11 @@ def get_incident(connection: Connection, call: RequestContext) -> Response:
 
 
 _find_document = join_key(
-    incidents.DOCUMENT_COLUMNS, incident_documents, incidents.HAS_NUMBER, ("number",)
+    incidents.DOCUMENT_COLUMNS,
+    incident_documents,
+    incidents.HAS_NUMBER,
+    ("number",),
+    is_lookup=True,
 )
 
 
@@ -217,14 +221,16 @@ def _plan_page(text: str, public_url: str) -> _PagePlan | None:
     driver_query = _join_page(page.source, tuple(parameters))
     wanted_state = {name: parameters[name] for name in ("severity", "status") if name in parameters}
     source = page.state_source
-    state = None if source is None else _join_page(source, tuple(wanted_state))
+    state = None if source is None else _join_page(source, tuple(wanted_state), is_lookup=True)
     values = tuple(parameters.values())
     return _PagePlan(driver_query, values, page, start, state, tuple(wanted_state.values()))
 
 
 @cache
-def _join_page(source: FromClause, names: tuple[str, ...]) -> DriverQuery:
-    return join_key(source.c, source, true(), names)
+def _join_page(
+    source: FromClause, names: tuple[str, ...], *, is_lookup: bool = False
+) -> DriverQuery:
+    return join_key(source.c, source, true(), names, is_lookup=is_lookup)
 
 
 async def get_incident_trend(call: RequestContext) -> Response:
