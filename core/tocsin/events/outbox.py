@@ -240,16 +240,23 @@ def _reroute(connection: Connection, condition: ColumnElement[bool]) -> int:
     return moved
 
 
-def mark_routed(connection: Connection, routed: Sequence[Event]) -> None:
-    """Mark events as routed, with or without deliveries."""
-    connection.execute(_MARK_ROUTED, {"ids": [event.id for event in routed]})
+def mark_routed(connection: Connection, routed: Sequence[Event]) -> frozenset[str]:
+    """Mark events as routed, and return the IDs of those that nobody has routed meanwhile."""
+    if not routed:
+        return frozenset()
+    return frozenset(connection.scalars(_MARK_ROUTED, {"ids": [event.id for event in routed]}))
 
 
 _STILL_UNROUTED = select(events.c.id).where(is_in(events.c.id, "ids"), _IS_UNROUTED)
 _BEFORE = select(events.c.id, events.c.subject).where(
     _IS_UNROUTED, is_in(events.c.subject, "subjects"), events.c.id < bindparam("id")
 )
-_MARK_ROUTED = update(events).where(is_in(events.c.id, "ids")).values(routed=True)
+_MARK_ROUTED = (
+    update(events)
+    .where(is_in(events.c.id, "ids"), _IS_UNROUTED)
+    .values(routed=True)
+    .returning(events.c.id)
+)
 
 
 def read_traceparent(event: Event) -> str | None:

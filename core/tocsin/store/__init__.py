@@ -1,6 +1,7 @@
 """Database access: connection, schema, reads and writes; the tables are in `store.tables`."""
 
 from tocsin.store.archive import Archive, RemovalBatch
+from tocsin.store.bulk_updates import BulkUpdate
 from tocsin.store.clocks import (
     CLOCK_TOLERANCE,
     NodeClock,
@@ -93,7 +94,6 @@ from tocsin.store.statements import (
     INCIDENT_NUMBER,
     MAX_COUNTED,
     BulkStatement,
-    BulkUpdate,
     Total,
     allot_numbers,
     build_bounded_count,

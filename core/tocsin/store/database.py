@@ -73,6 +73,15 @@ class Database(ABC):
         """As `write`, for work that yields to other writers: what arrives is stored first."""
         return await self.write(operation, *args, **kwargs)
 
+    async def execute_behind(
+        self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `write_behind`, for an operation that is one statement if the database is shared.
+
+        Such a statement is a transaction by itself.
+        """
+        return await self.write_behind(operation, *args, **kwargs)
+
     async def reserve_numbers(self, name: str, count: int) -> range:
         """Return `count` numbers of a sequence, which stay reserved whatever becomes of them.
 

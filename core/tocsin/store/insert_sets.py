@@ -43,7 +43,7 @@ class InsertSet:
         The values of `added` are added to those of their columns.
         """
         types = [statement.table.c[name].type.dialect_impl(dialect) for name in names]
-        items = [_choose_array_type(type_) for type_ in types]
+        items = [choose_array_type(type_) for type_ in types]
         columns = [column(name, item) for name, item in zip(names, items, strict=True)]
         arrays = [
             bindparam(prefix + each.name, type_=postgresql.ARRAY(each.type)) for each in columns
@@ -70,7 +70,7 @@ class InsertSet:
         }
 
 
-def _choose_array_type(type_: TypeEngine[Any]) -> TypeEngine[Any]:
+def choose_array_type(type_: TypeEngine[Any]) -> TypeEngine[Any]:
     """Return the type in which the driver sends an array of a column's values.
 
     Strings have no length in it, since a cast would cut them. An insert refuses those that are too

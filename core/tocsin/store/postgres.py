@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.pool import NullPool
+from sqlalchemy.util import greenlet_spawn
 
 from tocsin.errors import OperatorError, TocsinError
 from tocsin.loops import beat, wait_for_event
@@ -62,6 +62,17 @@ def _is_of_pooler(error: BaseException) -> bool:
     """Return whether the error shows that statements of one connection went to several sessions."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     return state in _POOLER_STATES or "pooling mode" in str(error)
+
+
+async def _repeat(write: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of a transaction, repeated after a serialization failure or a deadlock."""
+    for _ in range(_MAX_TRIES - 1):
+        try:
+            return await write()
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) not in _RETRIED_STATES:
+                raise
+    return await write()
 
 
 class PostgresDatabase(Database):
@@ -123,7 +134,7 @@ class PostgresDatabase(Database):
         return await self._read(operation, *args, **kwargs)
 
     async def _read(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(self._reading.connect(), operation, *args, **kwargs)
+        return await self._run(self._reading.sync_engine.connect, operation, *args, **kwargs)
 
     async def fetch_row(self, query: DriverQuery, values: Values) -> Sequence[Any] | None:
         """Run the query as a statement that the driver has prepared, and return its row."""
@@ -139,20 +150,14 @@ class PostgresDatabase(Database):
             allow_long_transaction(connection)
             return operation(connection, *args, **kwargs)
 
-        return await self._run(self._engine.begin(), operate)
+        return await self._run(self._engine.sync_engine.begin, operate)
 
     async def write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation, and return its result once committed.
 
         The transaction is repeated after a serialization failure or a deadlock.
         """
-        for _ in range(_MAX_TRIES - 1):
-            try:
-                return await self._write(operation, *args, **kwargs)
-            except DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) not in _RETRIED_STATES:
-                    raise
-        return await self._write(operation, *args, **kwargs)
+        return await _repeat(lambda: self._write(operation, *args, **kwargs))
 
     async def write_behind(
         self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
@@ -160,6 +165,13 @@ class PostgresDatabase(Database):
         """Run the operation as `write` does, over half of the connections at most."""
         async with self._behind:
             return await self.write(operation, *args, **kwargs)
+
+    async def execute_behind(
+        self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run the operation as `write_behind` does, without statements to begin and to commit."""
+        async with self._behind:
+            return await _repeat(lambda: self._read(operation, *args, **kwargs))
 
     async def _write(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the operation in one transaction.
@@ -174,7 +186,7 @@ class PostgresDatabase(Database):
             connection.info.update({ALLOTTED: allotted, ANNOUNCED: announced})
             return operation(connection, *args, **kwargs)
 
-        result = await self._run(self._engine.begin(), operate)
+        result = await self._run(self._engine.sync_engine.begin, operate)
         self._raise_floors(allotted)
         if announced:
             await self._announce(announced)
@@ -213,21 +225,28 @@ class PostgresDatabase(Database):
 
     async def _run(
         self,
-        connecting: AbstractAsyncContextManager[AsyncConnection],
+        connect: Callable[[], AbstractContextManager[Connection]],
         operation: Operation[P, T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
         """Run the operation; raises DatabaseFailure where the driver gets no connection or answer.
 
-        Whatever else the operation raises is its own.
+        Whatever else the operation raises is its own. Connection, transaction and operation share
+        one greenlet: SQLAlchemy's asynchronous connection takes five, which cost more than the
+        driver.
         """
         is_connected = False
+
+        def operate() -> T:
+            nonlocal is_connected
+            with connect() as connection:
+                is_connected = True
+                return operation(connection, *args, **kwargs)
+
         with self._busy():
             try:
-                async with connecting as connection:
-                    is_connected = True
-                    return await connection.run_sync(operation, *args, **kwargs)
+                return await greenlet_spawn(operate)
             except (SQLAlchemyError, TocsinError):
                 raise
             except Exception as error:

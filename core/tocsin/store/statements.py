@@ -25,7 +25,6 @@ from sqlalchemy import (
     TypeDecorator,
     Update,
     bindparam,
-    column,
     func,
     literal,
     select,
@@ -179,36 +178,6 @@ def _repeat_values(statement: str, count: int) -> str:
     """Return an insert of one row as an insert of several."""
     before, values, after = re.split(r"(?<= VALUES )(\([?, ]+\))", statement, maxsplit=1)
     return f"{before}{', '.join([values] * count)}{after}"
-
-
-class BulkUpdate:
-    """An update of one row for each tuple of parameters, which returns the keys of those it found.
-
-    `build` gets the parameters of a tuple by name; the first one is the key. PostgreSQL runs one
-    statement over arrays. SQLite runs one for each tuple: to read an array from JSON takes longer.
-    """
-
-    def __init__(
-        self,
-        build: Callable[[Mapping[str, ColumnElement[Any]]], Update],
-        types: Mapping[str, TypeEngine[Any]],
-    ) -> None:
-        self._types = types
-        binds = {name: bindparam(name, type_=type_) for name, type_ in types.items()}
-        self._single = BulkStatement(build(binds), list(types))
-        arrays = [bindparam(name, type_=postgresql.ARRAY(type_)) for name, type_ in types.items()]
-        columns = [column(name, type_) for name, type_ in types.items()]
-        tuples = func.unnest(*arrays).table_valued(*columns, name="new").render_derived()
-        self._set = build(dict(tuples.c)).returning(tuples.c[next(iter(types))])
-
-    def run(self, connection: Connection, rows: Sequence[Row]) -> set[Any]:
-        """Run the update, and return the keys of the rows that it found."""
-        if not rows:
-            return set()
-        if connection.dialect.name == "sqlite":
-            return self._single.run_each(connection, rows)
-        arrays = dict(zip(self._types, map(list, zip(*rows, strict=True)), strict=True))
-        return set(connection.scalars(self._set, arrays))
 
 
 class _ListType(_ListBase):

@@ -16,8 +16,9 @@ from tocsin.delivery.destinations.samples import build_sample
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import DeliveryLease, build_new_claim
 from tocsin.delivery.rendering import Renderer
+from tocsin.delivery.routing.plan import Route, Routes
 from tocsin.delivery.routing.reroute import count_unmatched_events
-from tocsin.delivery.routing.router import Route, Routes, route_events
+from tocsin.delivery.routing.router import route_events
 from tocsin.delivery.sending.attempts import AttemptRunner
 from tocsin.registry import ManagedBy
 from tocsin.testing import make_tools

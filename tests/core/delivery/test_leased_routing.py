@@ -15,7 +15,8 @@ from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing import router
-from tocsin.delivery.routing.router import Router, Routes, RoutingResult, route_events
+from tocsin.delivery.routing.plan import Routes, RoutingResult
+from tocsin.delivery.routing.router import Router, route_events
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import Notifiers, emit_events
 from tocsin.metrics import Metrics

@@ -20,7 +20,8 @@ from tocsin.delivery.queue.states import (
     ClaimedDelivery,
     Vacancy,
 )
-from tocsin.delivery.routing.router import Routes, route_events
+from tocsin.delivery.routing.plan import Routes
+from tocsin.delivery.routing.router import route_events
 from tocsin.events import emit_events, load_unrouted
 from tocsin.model import Event
 from tocsin.store.tables import attempts, deliveries

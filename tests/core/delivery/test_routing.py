@@ -21,12 +21,13 @@ from tocsin.delivery.routing.hold import (
     record_application,
     release_missed_events,
 )
+from tocsin.delivery.routing.plan import Route, Routes
 from tocsin.delivery.routing.reroute import (
     ReroutedEvents,
     count_unmatched_events,
     reroute_events,
 )
-from tocsin.delivery.routing.router import Route, Router, Routes, route_events
+from tocsin.delivery.routing.router import Router, route_events
 from tocsin.events import Notifiers, emit_events, mark_routed
 from tocsin.metrics import Metrics
 from tocsin.model import EventType

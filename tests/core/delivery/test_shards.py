@@ -14,7 +14,8 @@ from sqlalchemy import select, text
 from present_nodes import attending
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.routing.assignment import ShardAssignment
-from tocsin.delivery.routing.router import Routes, route_events
+from tocsin.delivery.routing.plan import Routes
+from tocsin.delivery.routing.router import route_events
 from tocsin.events import SHARDS, EventShare, emit_events, lock_subjects
 from tocsin.identifiers import new_id
 from tocsin.store import open_database, record_heartbeat

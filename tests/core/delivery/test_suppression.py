@@ -17,8 +17,9 @@ from sqlalchemy import func, select, update
 from incident_rows import add_incidents
 from tocsin.accounting import Period, report_period, trace_incident
 from tocsin.delivery.queue.queue import DeliveryQueue
+from tocsin.delivery.routing.plan import Routes
 from tocsin.delivery.routing.reroute import count_unmatched_events
-from tocsin.delivery.routing.router import Routes, route_events
+from tocsin.delivery.routing.router import route_events
 from tocsin.delivery.routing.suppression import (
     IncidentFacts,
     SuppressionRule,

@@ -16,7 +16,7 @@ from tocsin.incidents.storage import store
 from tocsin.knowledge.search import documents, indexer
 from tocsin.store import BulkStatement, BulkUpdate
 from tocsin.store.sqlite import make_engine
-from tocsin.store.tables import EPOCH, events, metadata, sequences
+from tocsin.store.tables import EPOCH, derived_keys, events, metadata, sequences
 
 LISTS = [
     outbox._STILL_UNROUTED,
@@ -62,19 +62,30 @@ def _raise_value(new: Mapping[str, ColumnElement[Any]]) -> Update:
     )
 
 
-async def test_an_update_of_many_rows_returns_those_that_it_found(database):
-    raising = BulkUpdate(_raise_value, {"at_name": Text(), "to_value": Integer()})
+async def test_an_update_of_many_rows_records_and_returns_those_that_it_found(database):
+    raising = BulkUpdate(
+        _raise_value,
+        {"at_name": Text(), "to_value": Integer()},
+        derived_keys,
+        {"purpose": "at_name", "content": "by"},
+    )
 
     def run(connection):
         rows = [{"name": name, "value": 5} for name in ("a", "b", "c")]
         connection.execute(insert(sequences), rows)
-        found = raising.run(connection, [("a", 9), ("b", 3), ("c", 6), ("d", 9)])
+        tried = [("a", 9, b"1"), ("b", 3, b"2"), ("c", 6, b"3"), ("d", 9, b"4")]
+        found = raising.run(connection, tried)
         stored = select(sequences.c.name, sequences.c.value).where(
             sequences.c.name.in_(["a", "b", "c"])
         )
-        return found, dict(connection.execute(stored).all()), raising.run(connection, [])
+        recorded = connection.execute(select(derived_keys).order_by(derived_keys.c.purpose)).all()
+        values = dict(connection.execute(stored).all())
+        return found, values, [*map(tuple, recorded)], raising.run(connection, [])
 
-    assert await database.write(run) == ({"a", "c"}, {"a": 9, "b": 5, "c": 6}, set())
+    found, values, recorded, none = await database.write(run)
+    assert (found, values) == ({"a", "c"}, {"a": 9, "b": 5, "c": 6})
+    assert recorded == [("a", b"1"), ("c", b"3")]
+    assert none == set()
 
 
 EVENT = BulkStatement(

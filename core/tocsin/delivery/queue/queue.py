@@ -17,7 +17,6 @@ from sqlalchemy import Connection, RowMapping, or_, select, update
 from tocsin.delivery.queue.statements import (
     CLAIMS,
     EXTEND,
-    LOG_ATTEMPT,
     OFFER,
     RELEASE,
     RELEASE_BEGUN,
@@ -156,7 +155,9 @@ class DeliveryQueue:
 
     async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
         """Store results of attempts, and return those that came late: their lease was lost."""
-        return await self._database.write_behind(_store_results, ended)
+        if all(attempt.remote_id is None for attempt in ended):
+            return await self._database.execute_behind(_settle, ended)
+        return await self._database.write_behind(_settle_with_objects, ended)
 
     async def release(
         self, claims: Sequence[ClaimedDelivery], now: datetime, *, begun: bool = False
@@ -325,13 +326,20 @@ def _take_over(connection: Connection, gone: frozenset[int], now: datetime) -> i
     return int(connection.execute(left.values(lease=None, holder=None, due_at=now)).rowcount)
 
 
-def _store_results(connection: Connection, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
+def _settle(connection: Connection, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
     """Store results of attempts, and return those that came late: their lease was lost."""
-    settled = SETTLE.run(connection, [attempt.settlement_row for attempt in ended])
-    valid = [attempt for attempt in ended if attempt.claimed.id in settled]
-    LOG_ATTEMPT.run(connection, [attempt.attempt_row for attempt in valid])
-    _store_remote_objects(connection, valid)
+    settled = SETTLE.run(connection, [attempt.row for attempt in ended])
     return [attempt for attempt in ended if attempt.claimed.id not in settled]
+
+
+def _settle_with_objects(
+    connection: Connection, ended: Sequence[AttemptResult]
+) -> list[AttemptResult]:
+    late = _settle(connection, ended)
+    lost = {attempt.claimed.id for attempt in late}
+    valid = [attempt for attempt in ended if attempt.claimed.id not in lost]
+    _store_remote_objects(connection, valid)
+    return late
 
 
 def _store_remote_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:

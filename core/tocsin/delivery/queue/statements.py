@@ -224,18 +224,16 @@ SETTLE = BulkUpdate(
         "to_remote_url": Text(),
         "to_finished_at": Timestamp(),
     },
+    attempts,
+    {
+        "delivery_id": "at_id",
+        "number": "to_attempts",
+        "started_at": "to_begun_by",
+        "duration_ms": "duration_ms",
+        "outcome": "outcome",
+        "status": "status",
+        "reason": "to_reason",
+        "response": "response",
+    },
 )
-"""Ends attempts whose lease is still held."""
-LOG_ATTEMPT = BulkStatement(
-    insert(attempts),
-    (
-        "delivery_id",
-        "number",
-        "started_at",
-        "duration_ms",
-        "outcome",
-        "status",
-        "reason",
-        "response",
-    ),
-)
+"""Ends attempts whose lease is still held, and logs them."""

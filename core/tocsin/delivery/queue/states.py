@@ -109,8 +109,8 @@ class AttemptResult:
     remote_url: str | None = None
 
     @property
-    def settlement_row(self) -> Row:
-        """Values of the delivery, for the statement that settles it."""
+    def row(self) -> Row:
+        """Values of the delivery and of its attempt, for the statement that settles it."""
         return (
             self.claimed.id,
             self.claimed.lease,
@@ -124,19 +124,9 @@ class AttemptResult:
             self.remote_id,
             self.remote_url,
             None if self.state == PENDING else self.ended_at,
-        )
-
-    @property
-    def attempt_row(self) -> Row:
-        """Values of the attempt, for the log of attempts."""
-        return (
-            self.claimed.id,
-            self.claimed.attempt,
-            self.started_at,
             _milliseconds(self.ended_at - self.started_at),
             self.outcome,
             self.status,
-            self.reason,
             self.response,
         )
 

@@ -1,19 +1,155 @@
-"""The plan of a batch of events: where each one goes."""
+"""Routes of destinations, and the plan of a batch of events: where each one goes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Self
 
+import structlog
+from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
 from tocsin import tracing
+from tocsin.conditions import Condition
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
+from tocsin.delivery.destinations.repository import (
+    Destination,
+    load_destination,
+    load_revisions,
+)
 from tocsin.delivery.queue.states import ClaimedDelivery
-from tocsin.events import read_traceparent
-from tocsin.model import ChangeType, Event
+from tocsin.delivery.routing.suppression import SuppressionRule, load_active_rules
+from tocsin.events import list_followed, read_traceparent
+from tocsin.hookspecs import Channel
+from tocsin.model import ChangeType, Event, EventType, Severity
+from tocsin.registry import ManagedBy
+from tocsin.sandbox import AllowanceExhausted
 from tocsin.store.tables import deliveries
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Route:
+    """Routing settings of one destination."""
+
+    destination: str
+    events: frozenset[EventType] = frozenset(EventType)
+    min_severity: Severity = Severity.INFORMATIONAL
+    providers: frozenset[str] = frozenset()
+    when: str | None = None
+    changes: frozenset[ChangeType] = frozenset()
+    """The changes that it follows."""
+
+    @classmethod
+    def of(cls, destination: Destination) -> Self:
+        """Return the route to a destination, even if its plugin is not available.
+
+        Observer plugins receive what they have hooks for. Unreadable settings mean all events.
+        """
+        followed = list_followed(destination.settings, destination.managed_by)
+        if destination.managed_by is ManagedBy.PLUGIN:
+            takes_events = "tocsin_event" in destination.settings.get("hooks", ["tocsin_event"])
+            return cls(
+                destination.name, frozenset(EventType if takes_events else ()), changes=followed
+            )
+        model = Channel.Settings
+        routing = {"plugin", "events", "min_severity", "providers", "when"}
+        known = {name: value for name, value in destination.settings.items() if name in routing}
+        try:
+            settings = model.model_validate({"plugin": destination.plugin, **known})
+        except ValidationError as error:
+            facts = {"destination": destination.name, "reason": str(error)}
+            _log.warning("invalid routing settings; delivering all events", **facts)
+            return cls(destination.name)
+        kinds, providers = frozenset(settings.events), frozenset(settings.providers)
+        least, when = settings.min_severity, settings.when
+        return cls(destination.name, kinds, least, providers, when, followed)
+
+    @cached_property
+    def _severities(self) -> frozenset[str]:
+        return frozenset(
+            severity for severity in Severity if severity.rank >= self.min_severity.rank
+        )
+
+    @cached_property
+    def _condition(self) -> Condition | None:
+        return None if self.when is None else Condition(self.when)
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
+        if isinstance(event.event_type, ChangeType):
+            return is_wanted_change(event, self.changes, self.destination, self.providers)
+        if event.event_type not in self.events:
+            return False
+        if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
+            return False
+        return self._condition is None or self._fulfils(event, self._condition)
+
+    def _takes_alert(self, data: Any) -> bool:
+        if self.providers and data["provider"] not in self.providers:
+            return False
+        return data["severity"] in self._severities
+
+    def _fulfils(self, event: Event, condition: Condition) -> bool:
+        """Return whether the condition holds; the event passes if it cannot be evaluated."""
+        try:
+            return condition.holds(event.variables())
+        except AllowanceExhausted:
+            raise
+        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
+            facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
+            _log.warning("condition cannot be evaluated; delivering the event", **facts)
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentRoutes:
+    """Routes of the destinations that receive events, and suppression rules, when last read."""
+
+    revisions: Sequence[tuple[str, int]]
+    routes: Sequence[Route]
+    rules: Sequence[SuppressionRule]
+
+
+class Routes:
+    """Current routes, cached until a batch cannot be stored because they have changed.
+
+    To read them for each batch would take two queries more. The transaction that stores a batch
+    checks them anyway.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, Route]] = {}
+        self._current: CurrentRoutes | None = None
+
+    def current(self, connection: Connection, now: datetime) -> CurrentRoutes:
+        """Return the routes, as they were read last or else as they are."""
+        if self._current is None:
+            revisions = load_revisions(connection)
+            routes = self._load(connection, revisions)
+            rules = load_active_rules(connection, now)
+            self._current = CurrentRoutes(revisions, routes, rules)
+        return self._current
+
+    def forget(self) -> None:
+        """Read the routes again for the next batch."""
+        self._current = None
+
+    def _load(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
+        routes = []
+        for name, revision in revisions:
+            known = self._known.get(name)
+            if known is None or known[0] != revision:
+                destination = load_destination(connection, name)
+                assert destination is not None  # noqa: S101 - rows of destinations are kept
+                known = self._known[name] = revision, Route.of(destination)
+            routes.append(known[1])
+        return routes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Routes of destinations, and the loop that turns events into deliveries."""
+"""The loop that turns events into deliveries."""
 
 from __future__ import annotations
 
@@ -8,33 +8,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from time import monotonic, time_ns
 from types import MappingProxyType
-from typing import Any, Self
 
 import structlog
-from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
-from tocsin.conditions import Condition
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
-from tocsin.delivery.destinations.repository import (
-    Destination,
-    load_destination,
-    load_revisions,
-)
+from tocsin.delivery.destinations.repository import load_revisions
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import Vacancy, queue_topic
 from tocsin.delivery.routing.assignment import ShardAssignment, find_ready
 from tocsin.delivery.routing.hold import load_applied_from, log_application
 from tocsin.delivery.routing.plan import (
+    Route,
+    Routes,
     RoutingPlan,
     RoutingResult,
     find_offered,
-    is_wanted_change,
     trace_plan,
 )
 from tocsin.delivery.routing.suppression import SuppressionMatches, match_rules
@@ -47,16 +40,12 @@ from tocsin.events import (
     UnroutedEvents,
     find_still_unrouted,
     hold_events,
-    list_followed,
     load_unrouted,
     lock_subjects,
     mark_routed,
 )
-from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever, run_to_end
-from tocsin.model import ChangeType, Event, EventType, Severity
-from tocsin.registry import ManagedBy
-from tocsin.sandbox import AllowanceExhausted
+from tocsin.model import Event
 from tocsin.store import Database
 
 _POLL = timedelta(seconds=1)
@@ -67,99 +56,6 @@ _VACANCY_PATIENCE = timedelta(milliseconds=200)
 _RELATED_DELAY = timedelta(milliseconds=50)
 _GATHERING_SECONDS = 0.005  # events that occur right after others are routed together
 _log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class Route:
-    """Routing settings of one destination."""
-
-    destination: str
-    events: frozenset[EventType] = frozenset(EventType)
-    min_severity: Severity = Severity.INFORMATIONAL
-    providers: frozenset[str] = frozenset()
-    when: str | None = None
-    changes: frozenset[ChangeType] = frozenset()
-    """The changes that it follows."""
-
-    @classmethod
-    def of(cls, destination: Destination) -> Self:
-        """Return the route to a destination, even if its plugin is not available.
-
-        Observer plugins receive what they have hooks for. Unreadable settings mean all events.
-        """
-        followed = list_followed(destination.settings, destination.managed_by)
-        if destination.managed_by is ManagedBy.PLUGIN:
-            takes_events = "tocsin_event" in destination.settings.get("hooks", ["tocsin_event"])
-            return cls(
-                destination.name, frozenset(EventType if takes_events else ()), changes=followed
-            )
-        model = Channel.Settings
-        routing = {"plugin", "events", "min_severity", "providers", "when"}
-        known = {name: value for name, value in destination.settings.items() if name in routing}
-        try:
-            settings = model.model_validate({"plugin": destination.plugin, **known})
-        except ValidationError as error:
-            facts = {"destination": destination.name, "reason": str(error)}
-            _log.warning("invalid routing settings; delivering all events", **facts)
-            return cls(destination.name)
-        kinds, providers = frozenset(settings.events), frozenset(settings.providers)
-        least, when = settings.min_severity, settings.when
-        return cls(destination.name, kinds, least, providers, when, followed)
-
-    @cached_property
-    def _severities(self) -> frozenset[str]:
-        return frozenset(
-            severity for severity in Severity if severity.rank >= self.min_severity.rank
-        )
-
-    @cached_property
-    def _condition(self) -> Condition | None:
-        return None if self.when is None else Condition(self.when)
-
-    def takes(self, event: Event) -> bool:
-        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
-        if isinstance(event.event_type, ChangeType):
-            return is_wanted_change(event, self.changes, self.destination, self.providers)
-        if event.event_type not in self.events:
-            return False
-        if event.event_type is EventType.INCIDENT_ALERT and not self._takes_alert(event.data):
-            return False
-        return self._condition is None or self._fulfils(event, self._condition)
-
-    def _takes_alert(self, data: Any) -> bool:
-        if self.providers and data["provider"] not in self.providers:
-            return False
-        return data["severity"] in self._severities
-
-    def _fulfils(self, event: Event, condition: Condition) -> bool:
-        """Return whether the condition holds; the event passes if it cannot be evaluated."""
-        try:
-            return condition.holds(event.variables())
-        except AllowanceExhausted:
-            raise
-        except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
-            facts = {"destination": self.destination, "event_id": event.id, "reason": str(error)}
-            _log.warning("condition cannot be evaluated; delivering the event", **facts)
-            return True
-
-
-class Routes:
-    """Current routes, cached until destinations change."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, Route]] = {}
-
-    def current(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
-        """Return the route to each of these destinations."""
-        routes = []
-        for name, revision in revisions:
-            known = self._known.get(name)
-            if known is None or known[0] != revision:
-                destination = load_destination(connection, name)
-                assert destination is not None  # noqa: S101 - rows of destinations are kept
-                known = self._known[name] = revision, Route.of(destination)
-            routes.append(known[1])
-        return routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +106,7 @@ async def route_events(
             if tracing.is_on():
                 trace_plan(plan, started_ns)
             return result
+        routes.forget()
 
 
 def _read_batch(
@@ -221,12 +118,11 @@ def _read_batch(
     whole: bool,
     share: EventShare | None,
 ) -> RoutingBatch:
-    revisions = load_revisions(connection)
-    current = routes.current(connection, revisions)
-    whole = whole or tracing.is_on() or any(route.when is not None for route in current)
+    current = routes.current(connection, now)
+    whole = whole or tracing.is_on() or any(route.when is not None for route in current.routes)
     unrouted = load_unrouted(connection, most, whole=whole, share=share)
-    suppression = match_rules(connection, unrouted.events, now)
-    return RoutingBatch(unrouted, current, revisions, share is not None, suppression)
+    suppression = match_rules(connection, unrouted.events, current.rules, now)
+    return RoutingBatch(unrouted, current.routes, current.revisions, share is not None, suppression)
 
 
 def _match_events(batch: RoutingBatch, stopped: threading.Event) -> RoutingPlan:
@@ -297,15 +193,19 @@ def _store_plan(
     )
     if load_revisions(connection) != batch.revisions or batch.suppression.is_outdated(connection):
         return None
-    ids = {event.id for event in plan.routed} | set(batch.unrouted.unreadable)
-    waiting = find_still_unrouted(connection, ids)
-    if not waiting:
-        return None
-    routed = [event for event in plan.routed if event.id in waiting]
-    if batch.is_share and len(ready := find_ready(connection, routed)) < len(routed):
-        routed, waiting = ready, frozenset(event.id for event in ready)
-        if not routed:
+    ready = plan.routed
+    if batch.is_share:
+        ready = find_ready(connection, plan.routed)
+        if not ready and plan.routed:
             return RoutingResult(0, frozenset(), {}, is_waiting=True)
+    waiting = mark_routed(connection, ready)
+    unreadable = {}
+    if batch.unrouted.unreadable and len(ready) == len(plan.routed):
+        still = find_still_unrouted(connection, batch.unrouted.unreadable)
+        unreadable = {id_: batch.unrouted.unreadable[id_] for id_ in sorted(still)}
+    if not waiting and not unreadable:
+        return None
+    routed = [event for event in ready if event.id in waiting]
     has_observers = any(name.startswith(OBSERVER_PREFIX) for name, _ in batch.revisions)
     known = find_offered(connection, routed) if has_observers else frozenset()
 
@@ -315,9 +215,7 @@ def _store_plan(
     wanted = [(event, to) for event, to in plan.wanted if is_new(event, to)]
     on_hold = [(event, to, why) for event, to, why in plan.on_hold if is_new(event, to)]
     leased = queue.offer(connection, wanted, now, on_hold, vacancies)
-    mark_routed(connection, routed)
     batch.suppression.record(connection, routed)
-    unreadable = {id_: why for id_, why in batch.unrouted.unreadable.items() if id_ in waiting}
     for id_, why in unreadable.items():
         _log.error("routing failed; the event is on hold", event_id=id_, reason=why)
     hold_events(connection, unreadable)

@@ -37,6 +37,7 @@ class SuppressionRule:
     """A pattern for the whole title; `*` stands for any text, and case does not matter."""
     entity: str | None = None
     network: IPv4Network | IPv6Network | None = None
+    ends_at: datetime | None = None
 
     @property
     def needs_entities(self) -> bool:
@@ -92,6 +93,7 @@ def load_active_rules(connection: Connection, now: datetime) -> list[Suppression
             row["title"],
             row["entity"],
             None if row["cidr"] is None else ip_network(row["cidr"]),
+            row["ends_at"],
         )
         for row in connection.execute(_ACTIVE, {"now": now}).mappings()
     ]
@@ -127,13 +129,16 @@ class SuppressionMatches:
 
 
 def match_rules(
-    connection: Connection, unrouted: Iterable[Event], now: datetime
+    connection: Connection,
+    unrouted: Iterable[Event],
+    known: Iterable[SuppressionRule],
+    now: datetime,
 ) -> SuppressionMatches:
-    """Return which rules suppress these events.
+    """Return which of the known rules suppress these events, unless they have ended.
 
     An incident that is no longer stored matches no rule.
     """
-    rules = load_active_rules(connection, now)
+    rules = [rule for rule in known if rule.ends_at is None or rule.ends_at > now]
     numbers = {
         event.id: event.data["incident_number"]
         for event in unrouted
