@@ -52,7 +52,7 @@ from tocsin.registry import (
 from tocsin.registry.entry_points import ON_BY_DEFAULT
 from tocsin.registry.loader import PluginOffers
 from tocsin.settings import Settings
-from tocsin.store import Database, DatabaseFault, DatabaseProbe
+from tocsin.store import Database, DatabaseFault, DatabaseProbe, ReadReplica
 from tocsin.store.tables import signing_keys
 from tocsin.web import ApiRunner, ApiRuntime, ReloadResult, make_app, open_api_runtime
 from tocsin.web.context import ApiServices
@@ -266,7 +266,11 @@ def _make_settings(given: tuple[tuple[str, object], ...]) -> Settings:
 
 @asynccontextmanager
 async def open_api(
-    database: Database, clock, configuration: Configuration = CONFIGURATION, **settings: object
+    database: Database,
+    clock,
+    configuration: Configuration = CONFIGURATION,
+    replica: ReadReplica | None = None,
+    **settings: object,
 ) -> AsyncIterator[Api]:
     """Return an API with these settings, limits that no test meets by accident, and a client."""
     roles = {"api": True}
@@ -291,6 +295,7 @@ async def open_api(
         is_shared=False,
         inventory=configuration.inventory,
         providers=PROVIDERS,
+        replica=replica,
     ) as door:
         api = Api(door, roles)
         async with TestClient(ApiServer(make_app(door.services))) as client:

@@ -63,6 +63,24 @@ class Replica(ReplicatedPostgres):
         self.execute("ALTER SYSTEM SET primary_conninfo = ''")
         self.reload()
 
+    def hold_back(self, hold: bool = True) -> None:
+        """Receive, but do not apply, what the primary sends; apply it again."""
+        self.execute(f"SELECT pg_wal_replay_{'pause' if hold else 'resume'}()")
+
+    def freeze(self) -> None:
+        """Stop all of its processes."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let its processes continue."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        server = self.process.pid
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        for process in (server, *map(int, children)):
+            os.kill(process, number)
+
     def promote(self) -> None:
         """Take writes from now on."""
         self.execute("SELECT pg_promote()")

@@ -16,6 +16,7 @@ from tocsin.cli.doctor.network import find_unresolved_names
 from tocsin.cli.drift_checks import find_drift_warnings, list_retirement_warnings
 from tocsin.cli.output import AsJson
 from tocsin.cli.receiver_checks import check_receivers
+from tocsin.cli.replica import examine_replica
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
@@ -183,6 +184,11 @@ async def _check_database(
         problems += await _find_differences(database, file)
         for problem in problems:
             report.fail("database", problem)
+        if (replica := await examine_replica(settings, database)) is not None:
+            if replica.remedy is None:
+                report.note("database", replica.found)
+            else:
+                report.fail("database", f"{replica.found}; {replica.remedy}")
         await _report_drift(database, configuration, report)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)

@@ -62,7 +62,7 @@ CONFIGURATION = frozenset({"api_clients", "api_keys", "destinations", "schedules
 _LEFT_OUT = CONFIGURATION | {
     *("audit", "audit_cuts", "audit_redactions", "erasures", "sequences", "signing_keys", "epochs"),
     *("documents", "entity_names", "incident_documents", "incident_counts", "session_steps"),
-    *("record_shapes", "removed_incidents", "revoked_tokens", "rate_usage", "nodes"),
+    *("record_shapes", "removed_incidents", "revoked_tokens", "rate_usage", "nodes", "write_marks"),
 }
 """Tables without values of their own, those made from others, and those erased in another way."""
 _BYTES = {attempts.c.response, quarantine.c.content}

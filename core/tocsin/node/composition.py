@@ -53,6 +53,7 @@ from tocsin.node.health import NodeHealth
 from tocsin.node.machine_metrics import MachineGauges
 from tocsin.node.plugin_metrics import PluginMetrics
 from tocsin.node.process import NodeState, ServiceNode, Workers
+from tocsin.node.read_replica import open_read_replica
 from tocsin.node.reload import Reloader
 from tocsin.node.service_manager import ServiceManager
 from tocsin.node.stalls import StallReporter
@@ -163,6 +164,14 @@ async def open_node(
             roles=list(roles),
             describe_keys=rotation.describe,
         )
+        replica = open_read_replica(
+            settings,
+            database,
+            clock=clock,
+            number=workers.number,
+            metrics=metrics,
+            stack=stack,
+        )
         hold = await database.read(find_routing_hold)
         state = NodeState(plugins, workers.pool, roles, drift, clocks, health, hold)
         api = await stack.enter_async_context(
@@ -182,6 +191,7 @@ async def open_node(
                 markings=markings,
                 metrics=metrics,
                 no_investigator=explain_missing_investigator(plugins),
+                replica=replica,
                 node=state,
                 is_shared=not is_sqlite(url),
                 archive=configuration.retention.archive or settings.archive_dir,

@@ -63,6 +63,17 @@ class Settings(BaseSettings):
         description="URL of the same PostgreSQL database without a pooler that shares sessions, "
         "for notifications, presence and local commands. Default: the database URL.",
     )
+    database_read_url: SecretStr = Field(
+        default=SecretStr(""),
+        description="URL of the same PostgreSQL database on a replica, for lists, search, the "
+        "graph and proofs. Default: the database itself.",
+    )
+    database_read_max_lag_seconds: int = Field(
+        default=5,
+        ge=2,
+        le=300,
+        description="Lag, in seconds, above which the replica is not used.",
+    )
     plugins_file: Path = Field(
         default=Path("plugins.toml"), description="File that enables and configures plugins."
     )

@@ -52,6 +52,7 @@ from tocsin.store.locations import (
     identify_location,
     is_sqlite,
     open_database,
+    open_replica,
     open_session_database,
     parse_url,
     parse_urls,
@@ -65,6 +66,7 @@ from tocsin.store.notifications import (
 )
 from tocsin.store.numbered_writes import NumberedWrites
 from tocsin.store.probe import DatabaseProbe, require_writable
+from tocsin.store.read_replica import FallbackReason, ReadReplica, ReplicaFault, require_replayed
 from tocsin.store.redactor import (
     ERASURE_KEY,
     Erasure,
@@ -107,6 +109,14 @@ from tocsin.store.statements import (
     restart_sequences,
 )
 from tocsin.store.text import clean_identifier, clean_text
+from tocsin.store.write_marks import (
+    Freshness,
+    find_unmarked_nodes,
+    load_freshness,
+    mark_write,
+    shows_probe,
+    store_probe,
+)
 
 __all__ = [
     "AUDIT_POSITION",
@@ -130,6 +140,8 @@ __all__ = [
     "DriverQuery",
     "Epoch",
     "Erasure",
+    "FallbackReason",
+    "Freshness",
     "Head",
     "HeadFile",
     "Lease",
@@ -140,8 +152,10 @@ __all__ = [
     "NumberedWrites",
     "Operation",
     "P",
+    "ReadReplica",
     "Redactor",
     "RemovalBatch",
+    "ReplicaFault",
     "Rollback",
     "Row",
     "StoredHead",
@@ -171,6 +185,7 @@ __all__ = [
     "find_nodes_with_role",
     "find_rollback",
     "find_troubled_nodes",
+    "find_unmarked_nodes",
     "finish_restore",
     "get_newest_revision",
     "has_no_schema",
@@ -186,6 +201,7 @@ __all__ = [
     "load_epochs",
     "load_erasures",
     "load_events_kept_from",
+    "load_freshness",
     "load_head",
     "load_last_allotted",
     "load_redactor",
@@ -193,8 +209,10 @@ __all__ = [
     "lock_exclusively",
     "lock_shared",
     "make_private_folder",
+    "mark_write",
     "measure_offset",
     "open_database",
+    "open_replica",
     "open_session_database",
     "parse_url",
     "parse_urls",
@@ -203,10 +221,13 @@ __all__ = [
     "record_events_kept_from",
     "record_heartbeat",
     "remove_clock",
+    "require_replayed",
     "require_writable",
     "restart_sequences",
     "settle_heads",
+    "shows_probe",
     "sqlite_file",
     "store_clock",
+    "store_probe",
     "upgrade",
 ]

@@ -15,6 +15,7 @@ from tocsin.store.files import make_private_folder
 from tocsin.store.server_address import (
     DATABASE_URL,
     DEFAULT_PORT,
+    READ_URL,
     SESSION_URL,
     read_address,
     split_hosts,
@@ -31,6 +32,8 @@ class DatabaseUrls:
     main: URL
     sessions: URL | None
     """For what needs a session of its own, where `main` leads through a pooler."""
+    reads: URL | None
+    """For reads from a replica."""
 
 
 def parse_url(text: str, variable: str = DATABASE_URL) -> URL:
@@ -54,6 +57,8 @@ def parse_urls(settings: Settings) -> DatabaseUrls:
     texts = {DATABASE_URL: settings.database}
     if sessions := settings.database_session_url.get_secret_value():
         texts[SESSION_URL] = sessions
+    if reads := settings.database_read_url.get_secret_value():
+        texts[READ_URL] = reads
     urls: dict[str, URL] = {}
     problems: list[str] = []
     for variable, text in texts.items():
@@ -61,11 +66,14 @@ def parse_urls(settings: Settings) -> DatabaseUrls:
             urls[variable] = parse_url(text, variable)
         except OperatorError as error:
             problems.append(str(error))
-    if sessions and any(map(is_sqlite, urls.values())):
+    has_sqlite = any(map(is_sqlite, urls.values()))
+    if sessions and has_sqlite:
         problems.append(f"{SESSION_URL}: only PostgreSQL has sessions; remove it")
+    if reads and has_sqlite:
+        problems.append(f"{READ_URL}: only PostgreSQL has replicas; remove it")
     if problems:
         raise OperatorError("\n".join(problems))
-    return DatabaseUrls(urls[DATABASE_URL], urls.get(SESSION_URL))
+    return DatabaseUrls(urls[DATABASE_URL], urls.get(SESSION_URL), urls.get(READ_URL))
 
 
 def is_sqlite(url: URL) -> bool:
@@ -90,6 +98,19 @@ def open_database(url: URL, sessions: URL | None = None) -> Database:
     from tocsin.store.postgres import PostgresDatabase  # with much of SQLAlchemy
 
     return PostgresDatabase(url, sessions)
+
+
+def open_replica(urls: DatabaseUrls) -> Database | None:
+    """Open the replica, None without a read URL.
+
+    Where the database has a session URL, the read URL may lead through a pooler that shares
+    sessions too.
+    """
+    if urls.reads is None:
+        return None
+    from tocsin.store.postgres import PostgresDatabase  # with much of SQLAlchemy
+
+    return PostgresDatabase(urls.reads, urls.sessions, is_replica=True)
 
 
 def open_session_database(settings: Settings) -> Database:

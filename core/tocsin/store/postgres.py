@@ -23,7 +23,7 @@ from tocsin.store.notifications import ALL_TOPICS, ANNOUNCED, CHANNEL, Listener
 from tocsin.store.postgres_engine import make_engine
 from tocsin.store.redactor import ERASURE_KEY
 from tocsin.store.row_batches import RowBatches
-from tocsin.store.server_address import DATABASE_URL, SESSION_URL, read_address
+from tocsin.store.server_address import DATABASE_URL, READ_URL, SESSION_URL, read_address
 from tocsin.store.session_limits import (
     SESSION_LIMITS,
     SHARES_SESSIONS,
@@ -54,6 +54,7 @@ _TWO_DATABASES = (
 _HEARTBEAT = 10  # seconds until a lost connection is noticed
 _ANNOUNCEMENT_INTERVAL = 0.02  # seconds; topics that are announced meanwhile share a notification
 _NOTIFY = f"SELECT pg_notify('{CHANNEL}', topic) FROM unnest($1::text[]) AS topic"  # noqa: S608
+_READ_ONLY = {"default_transaction_read_only": "on"}  # even if it is promoted
 # A node that misses three heartbeats is frozen: its presence ends, and others take over its work
 _PRESENCE_LIMITS = {"idle_session_timeout": "30000"}
 
@@ -80,18 +81,19 @@ class PostgresDatabase(Database):
 
     is_shared = True
 
-    def __init__(self, url: URL, sessions: URL | None = None) -> None:
+    def __init__(self, url: URL, sessions: URL | None = None, *, is_replica: bool = False) -> None:
         """Open a database.
 
         With a URL for `sessions`, `url` may lead through a pooler in transaction mode: what needs a
-        session of its own uses the other.
+        session of its own uses the other. A replica is only read.
         """
         self.floors, self.keys = {}, {}
         self._shares_sessions = shared = sessions is not None
-        address = read_address(url)
+        address = read_address(url, READ_URL if is_replica else DATABASE_URL)
+        limits = {**SESSION_LIMITS, **(_READ_ONLY if is_replica else {})}
         pool = {"pool_size": POOL, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
         self._engine = make_engine(
-            address, SESSION_LIMITS, shares_sessions=shared, **pool
+            address, limits, shares_sessions=shared, **pool
         ).execution_options(
             **{FLOORS: self.floors, ERASURE_KEY: self.keys, SHARES_SESSIONS: shared}
         )

@@ -15,6 +15,7 @@ from tocsin.validation import suggest_nearest
 
 DATABASE_URL = "TOCSIN_DATABASE_URL"
 SESSION_URL = "TOCSIN_DATABASE_SESSION_URL"
+READ_URL = "TOCSIN_DATABASE_READ_URL"
 DEFAULT_PORT = 5432
 """The port of PostgreSQL servers."""
 _CONNECT_SECONDS = 10.0
@@ -86,15 +87,16 @@ def split_hosts(text: str, variable: str = DATABASE_URL) -> str:
 def read_address(url: URL, variable: str = DATABASE_URL) -> ServerAddress:
     """Return the address that a PostgreSQL URL gives; raises ConfigurationError with all problems.
 
-    Among several hosts, the one that takes writes is meant by default.
+    Among several hosts, the one that takes writes is meant by default; in the read URL, one that is
+    a replica.
     """
     given = {
         _ALIASES.get(name, name): value if isinstance(value, str) else ",".join(value)
         for name, value in url.query.items()
     }
     problems = [*_check_names(url), *_check_values(given)]
-    target = given.get("target_session_attrs")
-    if target in {"read-only", "standby", "prefer-standby"}:
+    target, is_read = given.get("target_session_attrs"), variable == READ_URL
+    if not is_read and target in {"read-only", "standby", "prefer-standby"}:
         what = f"target_session_attrs: found {target!r}, where nothing can be stored"
         problems.append((what, "use read-write, primary or any"))
     if url.host and "host" in given:
@@ -106,6 +108,7 @@ def read_address(url: URL, variable: str = DATABASE_URL) -> ServerAddress:
             [ConfigurationProblem("environment", variable, *problem) for problem in problems]
         )
     several = len(hosts) > 1
+    default = ("standby" if is_read else "read-write") if several else "any"
     seconds = _HOST_SECONDS if several else _CONNECT_SECONDS
     cached = given.get("statement_cache_size")
     return ServerAddress(
@@ -113,7 +116,7 @@ def read_address(url: URL, variable: str = DATABASE_URL) -> ServerAddress:
         database=url.database or url.username or "",
         user=url.username,
         password=None if url.password is None else str(url.password),
-        target=given.get("target_session_attrs", "read-write" if several else "any"),
+        target=given.get("target_session_attrs", default),
         connect_seconds=float(given.get("connect_timeout", seconds)),
         cached_statements=None if cached is None else int(cached),
         tls={name: value for name, value in given.items() if name not in _NOT_SENT},

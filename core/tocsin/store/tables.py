@@ -115,6 +115,15 @@ nodes = Table(
     Column("roles", Document),
     Column("encryption_keys", Document),  # which it reads, and with which it encrypts
     Column("degraded", Document),  # plugin objects, with the reasons
+    Column("replica_beat", BigInteger),  # None while the node does not mark what callers write
+)
+
+# The latest write of the callers who share a place
+write_marks = Table(
+    "write_marks",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("mark", BigInteger, nullable=False),
 )
 
 incidents = Table(

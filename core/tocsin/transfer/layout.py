@@ -39,7 +39,7 @@ DERIVED = frozenset(
 
 `entity_providers` could be made too, but decides who may be asked about an entity at any time.
 """
-TRANSIENT = frozenset({"nodes", "rate_usage"})
+TRANSIENT = frozenset({"nodes", "rate_usage", "write_marks"})
 """Tables of what runs now."""
 
 

@@ -35,7 +35,7 @@ from tocsin.metrics import Metrics
 from tocsin.model import Json, Marking
 from tocsin.observables import Environment
 from tocsin.registry import AbsentPlugin, PluginInventory
-from tocsin.store import Database, DatabaseFault, DriverQuery
+from tocsin.store import Database, DatabaseFault, DriverQuery, ReadReplica
 from tocsin.web.client_addresses import ClientAddresses
 from tocsin.web.etags import ResponseTags, is_expected
 from tocsin.web.known_pages import DirectAnswer, KnownPages
@@ -46,6 +46,8 @@ from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits
 from tocsin.web.shared_results import SharedResults
 
 REQUEST_ID = "X-Request-Id"
+REPLICA_LAG = "Tocsin-Replica-Lag"
+"""Header field with the most seconds by which an answer from a replica is behind."""
 REQUEST_ID_KEY = web.RequestKey("request-id", str)
 """Key of a request's ID."""
 
@@ -128,6 +130,8 @@ class ApiServices:
     """Services that the API uses; its runtime builds them, and a reload replaces some."""
 
     database: Database
+    replica: ReadReplica | None = None
+    """Answers what may lag; None if the database does."""
     clock: Clock
     hasher: Hasher
     admins: Admins
@@ -286,6 +290,8 @@ class Endpoint:
 
     Both give the same response to the same request.
     """
+    may_lag: bool = False
+    """Whether a replica may answer it. Never where it shows credentials."""
     prepare: Callable[[RequestContext], Awaitable[Any]] | None = None
     """Work before the transaction, such as hashing."""
     action: str | None = None

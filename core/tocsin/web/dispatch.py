@@ -16,8 +16,10 @@ from sqlalchemy import Connection
 from tocsin import audit
 from tocsin.credentials import Principal
 from tocsin.model import Json
+from tocsin.store import Freshness, ReadReplica, load_freshness, mark_write
 from tocsin.web.authentication import AccessControl
 from tocsin.web.context import (
+    REPLICA_LAG,
     REQUEST_ID_KEY,
     AccessRole,
     ApiServices,
@@ -115,10 +117,29 @@ class _ReadEndpoint(_EndpointHandler):
             context = self._build_context(request, principal)
             return self._render(request, serve(connection, context))
 
-        endpoint = self._endpoint
+        endpoint, replica = self._endpoint, self._services.replica
+        if replica is not None and endpoint.may_lag:
+            return await self._read_replica(replica, request)
         return await self._access_control.admit(
             request, endpoint.access, work, is_brief=endpoint.is_brief
         )
+
+    async def _read_replica(self, replica: ReadReplica, request: web.Request) -> web.Response:
+        """Return what the handler has read from the replica; the primary identifies the caller."""
+        serve = cast("TransactionHandler", self._endpoint.handler)
+        principal, freshness = await self._access_control.admit(
+            request, self._endpoint.access, _load_freshness
+        )
+        call = self._build_context(request, principal)
+        answer, age = await replica.read(freshness, lambda connection: serve(connection, call))
+        response = self._render(request, answer)
+        if age is not None:
+            response.headers[REPLICA_LAG] = f"{age:.1f}"
+        return response
+
+
+def _load_freshness(connection: Connection, principal: Principal) -> tuple[Principal, Freshness]:
+    return principal, load_freshness(connection, principal.id)
 
 
 class _AsyncEndpoint(_EndpointHandler):
@@ -230,6 +251,8 @@ class MutationHandler:
             status = answer.status or endpoint.status
             secret = endpoint.shows_secret
             store_response(connection, attempt, answer, status, now=now, secret=secret)
+        if self._services.replica is not None:
+            mark_write(connection, call.principal.id)
         return answer
 
 

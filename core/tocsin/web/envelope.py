@@ -21,7 +21,7 @@ from yarl import URL
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.client_addresses import address_key
 from tocsin.web.console import RenderMissing
-from tocsin.web.context import REQUEST_ID, REQUEST_ID_KEY, ApiServices
+from tocsin.web.context import REPLICA_LAG, REQUEST_ID, REQUEST_ID_KEY, ApiServices
 from tocsin.web.problems import ProblemError, problem_response
 from tocsin.web.refusals import REASONS
 
@@ -45,7 +45,8 @@ _ALLOWED_FIELDS = (
     f"{REQUEST_ID}"
 )
 _EXPOSED_FIELDS = (
-    f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REQUEST_ID}"
+    f"ETag, Idempotency-Replayed, Link, RateLimit, RateLimit-Policy, Retry-After, {REPLICA_LAG}, "
+    f"{REQUEST_ID}"
 )
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{0,5})?")

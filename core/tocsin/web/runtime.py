@@ -38,7 +38,7 @@ from tocsin.model import Marking
 from tocsin.observables import Environment
 from tocsin.registry import PluginInventory
 from tocsin.settings import Settings
-from tocsin.store import Database, load_epochs
+from tocsin.store import Database, ReadReplica, load_epochs
 from tocsin.web.client_addresses import ClientAddresses
 from tocsin.web.context import ApiServices, NodeStatus
 from tocsin.web.etags import ResponseTags
@@ -63,6 +63,7 @@ class NodeServices(TypedDict):
     markings: NotRequired[Mapping[str, Marking]]
     no_investigator: NotRequired[str | None]
     providers: NotRequired[Sequence[ProviderFacts]]
+    replica: NotRequired[ReadReplica | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class ApiRuntime:
                 self._renew_keys, services.clock, "signing key renewal", silence=_HOUR + SILENCE
             ),
         ]
+        if services.replica is not None:
+            loops.append(services.replica.run())
         return loops if self.sharing is None else [*loops, self.sharing.run()]
 
     async def finish(self) -> None:

@@ -28,6 +28,7 @@ from tocsin.cli.doctor.work import (
     examine_work,
 )
 from tocsin.cli.output import AsJson, print_json, print_text
+from tocsin.cli.replica import examine_replica
 from tocsin.clock import SystemClock
 from tocsin.credentials import open_proven_vault
 from tocsin.delivery import ChannelFactory
@@ -149,6 +150,11 @@ async def _examine_database(
     try:
         if not await examine_database(area, settings, database):
             return []
+        if (replica := await examine_replica(settings, database)) is not None:
+            if replica.remedy is None:
+                area.note(replica.found)
+            else:
+                area.fail(replica.found, replica.remedy)
         await examine_database_clock(clock, database)
         now = SystemClock().now()
         await database.read(examine_roles, begin("roles"), now)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
+from tocsin.store import ReadReplica, load_freshness
 from tocsin.web.console.forms import to_utc
 from tocsin.web.console.sessions import SignedInUser
 from tocsin.web.context import (
@@ -34,6 +35,10 @@ class PageRequest:
     services: ApiServices
     user: SignedInUser
     http: web.Request
+    is_shared: bool = False
+    """Whether the result is for all users, and has to contain what any of them wrote."""
+    ages: list[float] = field(default_factory=list)
+    """The most seconds that each answer from a replica is behind."""
 
     @property
     def path(self) -> Mapping[str, str]:
@@ -71,8 +76,22 @@ class PageRequest:
         call = self.call(endpoint, self.path if path is None else path, query)
         if iscoroutinefunction(handler):
             return await cast("AsyncHandler", handler)(call)
+        if endpoint.may_lag and self.services.replica is not None:
+            return await self._read_replica(
+                self.services.replica, cast("TransactionHandler", handler), call
+            )
         read = self.services.database.lookup if endpoint.is_brief else self.services.database.read
         return await read(cast("TransactionHandler", handler), call)
+
+    async def _read_replica(
+        self, replica: ReadReplica, handler: TransactionHandler, call: RequestContext
+    ) -> Response:
+        caller = None if self.is_shared else self.user.principal.id
+        freshness = await self.services.database.lookup(load_freshness, caller)
+        answer, age = await replica.read(freshness, lambda connection: handler(connection, call))
+        if age is not None:
+            self.ages.append(age)
+        return answer
 
     def call(
         self,

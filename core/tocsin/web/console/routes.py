@@ -209,7 +209,8 @@ class _Console:
                 if user.session.role.includes(own.role) and "{" not in own.path
             },
         }
-        return {**common, **await page.view(page_request)}
+        shown = await page.view(page_request)
+        return {**common, "replica_age": max(page_request.ages, default=None), **shown}
 
     async def _show_error(self, request: web.Request, error: Exception) -> web.Response:
         fault = describe_error(request, error)
@@ -239,6 +240,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "once": "",
     "live": None,
     "loaded_at": None,
+    "replica_age": None,
     "plugin_pages": {},
     "paths": frozenset(_BY_PATH),
 }

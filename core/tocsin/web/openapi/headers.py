@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from tocsin.web.context import REQUEST_ID, AccessRole, Endpoint
+from tocsin.web.context import REPLICA_LAG, REQUEST_ID, AccessRole, Endpoint
 from tocsin.web.idempotency import IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED
 
 _TEXT = {"type": "string"}
@@ -66,6 +66,12 @@ HEADERS: dict[str, Any] = {
         "`r`: remaining requests; `t`: seconds until the full limit is available again.",
         '"credential";r=599;t=1',
     ),
+    REPLICA_LAG: _header(
+        "Most seconds by which an answer from a replica is behind. Absent if it is not.",
+        "0.8",
+        pattern="^[0-9]+\\.[0-9]$",
+        type="string",
+    ),
     "Retry-After": _header("Seconds to wait before a retry.", 5, type="integer", minimum=1),
     "WWW-Authenticate": _header("Authentication challenge.", 'Bearer realm="tocsin"')
     | {"required": True},
@@ -110,6 +116,8 @@ def _success_headers(endpoint: Endpoint, status: int) -> list[str]:
     is_read = endpoint.method == "GET" and status in {endpoint.status, HTTPStatus.NOT_MODIFIED}
     if is_read or (endpoint.method == "PATCH" and endpoint.is_conditional):
         names.append("ETag")
+    if endpoint.may_lag and is_read:
+        names.append(REPLICA_LAG)
     if "cursor" in endpoint.query.model_fields and status == endpoint.status:
         names.append("Link")
     if endpoint.idempotent and not endpoint.shows_secret:

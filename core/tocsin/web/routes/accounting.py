@@ -49,6 +49,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="Audit a period: reads, deliveries and anomalies",
         handler=get_proof,
+        may_lag=True,
         query=ProofQuery,
         response=Proof,
     ),

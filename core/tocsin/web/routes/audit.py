@@ -37,6 +37,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="List audit entries and counts of rejected calls, newest first",
         handler=list_audit_entries,
+        may_lag=True,
         query=AuditQuery,
         response=AuditList,
     ),

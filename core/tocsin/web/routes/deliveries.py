@@ -132,6 +132,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="List deliveries, newest first",
         handler=list_deliveries,
+        may_lag=True,
         query=DeliveryQuery,
         response=DeliveryList,
     ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from sqlalchemy import Connection
+
 from tocsin import audit
 from tocsin.credentials import ConsoleRole, Scope
 from tocsin.enrichment import (
@@ -14,6 +16,7 @@ from tocsin.enrichment import (
     UnansweredEntity,
 )
 from tocsin.model import Enrichment, Entity
+from tocsin.store import mark_write
 from tocsin.web.context import (
     MAX_CONCURRENT_ENRICHMENTS,
     ApiServices,
@@ -40,7 +43,7 @@ async def enrich_incident(call: RequestContext) -> Response:
         raise INCIDENT_NOT_FOUND.error()
     changes = [_change(change) for change in found.changes]
     changed = sum(change["difference"] != EnrichmentDifference.SAME for change in changes)
-    await call.services.database.write(audit.record, _entry(call, changed))
+    await call.services.database.write(_record, call, changed)
     return Response(
         {
             "incident_number": found.number,
@@ -66,6 +69,12 @@ async def _enrich(services: ApiServices, number: int) -> EnrichmentChanges | Non
 
 
 _RETRY = {"Retry-After": "10"}
+
+
+def _record(connection: Connection, call: RequestContext, changed: int) -> None:
+    audit.record(connection, _entry(call, changed))
+    if call.services.replica is not None:  # which must have what was stored before
+        mark_write(connection, call.principal.id)
 
 
 def _entry(call: RequestContext, changed: int) -> audit.AuditRecord:

@@ -14,7 +14,7 @@ from yarl import URL
 from tocsin import incidents
 from tocsin.clock import isoformat
 from tocsin.credentials import Scope, join_key
-from tocsin.store import DriverQuery
+from tocsin.store import INCIDENT_CHANGE, DriverQuery, require_replayed
 from tocsin.store.tables import incident_documents
 from tocsin.web.context import (
     ApiServices,
@@ -93,6 +93,8 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
     query: IncidentQuery = call.query
     start = query.changed_after or query.cursor
     changes = start if isinstance(start, ChangeCursor) else None
+    if start is not None:
+        require_replayed(connection, INCIDENT_CHANGE, _find_latest_change(start))
     page = incidents.list_incidents(
         connection,
         public_url=call.services.public_url,
@@ -113,6 +115,13 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
     content = {"incidents": page.incidents, **total_fields(page), **cursors.members}
     headers = {} if cursors.next is None else {"Link": call.next_link(cursors.next)}
     return Response(content, headers, version=page.version)
+
+
+def _find_latest_change(cursor: ChangeCursor | CompositeCursor) -> int:
+    """Return the latest change that a caller with this cursor has seen, or resumes from."""
+    if isinstance(cursor, CompositeCursor):
+        return int(cursor.parts[2])
+    return max(cursor.change, cursor.resume or 0)
 
 
 class _Cursors(NamedTuple):
@@ -271,6 +280,7 @@ ENDPOINTS = (
         access=Scope.INCIDENTS_READ,
         summary="List incidents, by default most recently changed first",
         handler=list_incidents,
+        may_lag=True,
         direct=fetch_incidents,
         query=IncidentQuery,
         response=IncidentList,

@@ -163,6 +163,7 @@ ENDPOINTS = (
         access=Scope.INVESTIGATIONS_READ,
         summary="List investigations, newest first",
         handler=list_investigations,
+        may_lag=True,
         query=InvestigationQuery,
         response=InvestigationList,
     ),

@@ -44,6 +44,7 @@ ENDPOINTS = (
         access=AccessRole.ADMIN,
         summary="List records that could not be parsed, newest first",
         handler=list_quarantine,
+        may_lag=True,
         query=QuarantineQuery,
         response=QuarantineList,
     ),

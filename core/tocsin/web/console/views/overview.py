@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tocsin.store import DatabaseFault
@@ -31,6 +32,7 @@ async def show_overview(request: PageRequest) -> Mapping[str, Any]:
 
 
 async def _account(request: PageRequest) -> Mapping[str, Any]:
+    request = replace(request, is_shared=True)
     now = request.services.clock.now()
     proof = await request.ask(get_proof)
     providers = (await request.ask(list_providers))["providers"]
@@ -55,6 +57,7 @@ async def _account(request: PageRequest) -> Mapping[str, Any]:
         "disabled": schedules["schedules"],
         "disabled_total": schedules["total"],
         "upcoming": upcoming,
+        "replica_age": max(request.ages, default=None),
     }
 
 
