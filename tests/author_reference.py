@@ -26,9 +26,9 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 HEAD = """\
 # Reference
 
-Every name that a plugin may import. Parameters after `*` in a signature are keyword-only; `=...`
-marks a default. Every enumeration has a class method `parse(word)`, which returns the member for a
-word in any letter case; ValueError lists the valid values.
+This page lists every name that a plugin can import. Parameters after `*` in a signature are
+keyword-only; `=...` marks a default. Every enumeration has a class method `parse(word)`, which
+returns the member for a word in any letter case; ValueError lists the valid values.
 """
 SEAMS = {
     "Providers": (

@@ -31,14 +31,14 @@ from http import HTTPStatus
 
 
 class TocsinError(Exception):
-    """Base of all errors that Tocsin raises on purpose."""
+    """Base class of all errors that Tocsin raises intentionally."""
 
 
 class OperatorError(TocsinError):
-    """An error that an operator can correct; its message says where and how."""
+    """An error that an operator can correct. The message states the place and the remedy."""
 
     exit_status = 2
-    """Exit status of a command that ends with it."""
+    """Exit status of a command that ends with this error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RequestError(OperatorError):
 
 
 class InvalidInputError(RequestError):
-    """The request holds a value that cannot be used."""
+    """The request contains an invalid value."""
 
 
 class NotFoundError(RequestError):
@@ -94,7 +94,7 @@ CANNOT_CONNECT = "cannot connect"
 
 
 class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is
-    """A plugin failed; raise one of the subclasses."""
+    """A failure of a plugin. Raise one of the subclasses."""
 
 
 class InvestigationFailed(PluginFailure):
@@ -105,7 +105,7 @@ class TryLater(PluginFailure):
     """Temporary failure. `after` is the delay that the remote system requested, if any.
 
     `throttled`: the remote system is overloaded; all deliveries to it wait.
-    `unsent`: nothing was sent; this does not count as an attempt.
+    `unsent`: nothing was sent, so this call does not count as an attempt.
     `partly`: part of the delivery arrived, so the remote system is working.
     """
 
@@ -138,9 +138,12 @@ class Broken(PluginFailure):
 
 
 class Refused(PluginFailure):
-    """Permanent failure: a retry fails too. `status` and `response` are from the remote system.
+    """Permanent failure: a retry would also fail.
 
-    `unwanted`: the remote system accepts no further deliveries; the destination is disabled.
+    `status` and `response` come from the remote system.
+
+    `unwanted`: the remote system accepts no further deliveries, so Tocsin disables the destination.
+
     """
 
     def __init__(
@@ -163,9 +166,7 @@ class Refused(PluginFailure):
 
 
 class Misconfigured(Refused):
-    """The configuration does not allow the operation; retried automatically once it is
-    corrected.
-    """
+    """The configuration does not allow the operation. Tocsin retries after it is corrected."""
 
 
 class CredentialsRefused(Misconfigured):

@@ -68,7 +68,7 @@ def _resolve_path(value: str, info: ValidationInfo) -> str:
 
 
 def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    """Accept a vocabulary member in any letter case; leave other values to later validators."""
+    """Accept a vocabulary member in any letter case; pass other values to later validators."""
     parse: Callable[[Any], Any] = vocabulary.parse
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
@@ -109,7 +109,7 @@ FileOnly = BeforeValidator(_refuse_over_http)
 """Annotates settings that only `plugins.toml` may contain, because they concern the machine."""
 
 LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_resolve_path), FileOnly]
-"""A local path or glob; a relative one is relative to `plugins.toml`."""
+"""A local path or glob. A relative path is relative to the directory of `plugins.toml`."""
 
 
 CERTIFICATE_FILES = ("ca_file", "client_certificate", "client_key")
@@ -135,7 +135,7 @@ ServerUrl = Annotated[
     _OwnServer(),
     WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
 ]
-"""The address of a SIEM's own server; a provider may reach its host even if it is private."""
+"""The address of a SIEM server. A provider can reach this host even if the address is private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'use { env = "NAME" } or { file = "path" }'
@@ -321,11 +321,10 @@ class PluginSettings(BaseModel):
     """Base class of plugin settings.
 
     Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
-    file
-    = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative to that
-    file. A field annotated `dict[str, SecretStr]` also accepts plain text, except under names that
-    indicate a secret, such as `Authorization`. Over HTTP, it is the reverse: secrets are sent as
-    text and stored encrypted, and references are refused.
+    file = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative to
+    that file. A field annotated `dict[str, SecretStr]` also accepts plain text, except under names
+    that indicate a secret, such as `Authorization`. Over the API, callers send secrets as text,
+    Tocsin stores them encrypted, and references are errors.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -351,7 +350,7 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def local_fields(cls) -> frozenset[str]:
-        """Return the names of the fields that only `plugins.toml` may set."""
+        """Return the names of the fields that can be set only in `plugins.toml`."""
         fields = cls.model_fields.items()
         return frozenset(
             name
@@ -361,7 +360,7 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_secret_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files of a table that hold secrets; relative paths are relative to `folder`."""
+        """Yield the files of a table that contain secrets; relative paths start in `folder`."""
         for name in cls.secret_fields():
             value = table.get(name)
             members = value.values() if isinstance(value, dict) else ()
@@ -373,9 +372,10 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files of a table that are read only at the start: secrets and certificates.
+        """Yield the files of a table that Tocsin reads only at the start: secrets and certificates.
 
-        A running service restarts the plugin when one changes. Override it to add further files.
+        A running service restarts the plugin when such a file changes. To add further files,
+        override this method.
         """
         yield from cls.find_secret_files(table, folder)
         yield from _find_paths(table, ("ca_file", "client_certificate"), folder)
@@ -384,8 +384,8 @@ class PluginSettings(BaseModel):
         """Return the destinations of secrets by field: the scheme, host and port of URLs, and host
         names.
 
-        A URL is recognized by its value, even inside lists and tables, and a host or port by the
-        words of the field's name.
+        Tocsin recognizes a URL by its value, even inside lists and tables, and a host or port by
+        the words in the name of the field.
         """
         return find_targets(self)
 

@@ -20,9 +20,8 @@ _OBJECT = (dict, Mapping)
 def parse_json(content: bytes) -> Any:
     """Return the decoded `content`; ValueError if it is not JSON.
 
-    A lone UTF-16 surrogate, which programs write when they truncate text, becomes U+FFFD: by RFC
-    8259
-    section 8.2 it is valid JSON, but it cannot be stored as text.
+    A lone UTF-16 surrogate, which programs write when they truncate text, becomes U+FFFD. According
+    to RFC 8259 section 8.2, it is valid JSON, but it cannot be stored as text.
     """
     try:
         return orjson.loads(content)
@@ -39,8 +38,8 @@ def parse_json(content: bytes) -> Any:
 def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator[Any]:
     """Return the values at a dotted path such as `dns.question.name`, without null.
 
-    Objects may be nested, have dotted names, or both; dotted names come first. With `enter_lists`,
-    lists count as their items, on the path and at its end.
+    Objects can be nested, have dotted names, or both; dotted names come first. With `enter_lists`,
+    a list stands for its items, both within the path and at its end.
     """
     found: list[Any] = []
     _collect(document, path, enter_lists, found)

@@ -65,7 +65,7 @@ class Observable:
     kind: EntityKind
     value: str
     called: str | None
-    """From the receiver's contract; None if it has no name for the kind."""
+    """The name in the receiver's contract; None if the contract has no name for the kind."""
 
 
 def list_observables(delivery: Delivery, most: int) -> Sequence[Observable]:

@@ -57,8 +57,8 @@ S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
 class ObjectChannel(Channel[S]):
     """Creates one object per event subject, and adds later events to it.
 
-    Everything is looked up before it is created, so the next attempt completes an interrupted one
-    and repeats nothing.
+    The channel looks up every object before it creates one, so the next attempt completes an
+    interrupted attempt without repeating a step.
     """
 
     class Settings(Channel.Settings):
@@ -85,20 +85,21 @@ class ObjectChannel(Channel[S]):
         follow_changes: bool = Field(
             default=False,
             description="Update the objects of incidents whose severity, status or disposition "
-            "changes, and add the reports of investigations that people start. `close_when` is "
-            "evaluated too: `data.status == 'Closed'` closes the object with the incident.",
+            "changes, and add the reports of investigations that people start. Also evaluates "
+            "`close_when`: `data.status == 'Closed'` closes the object together with the "
+            "incident.",
         )
 
     ordered: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("body", "summary")
     note_part: ClassVar[str] = "summary"
     """The part that a note contains: `summary`, a few lines and a link, or `note`, the full report.
-    A receiver that edits one message grows with every full report.
+    If a channel edits one message, every full report makes that message longer.
     """
     settling: timedelta | None = None
-    """Time during which the platform's search may miss a new object.
+    """Time during which the search of the platform can miss a new object.
 
-    None if the platform has its own key, so that no search is needed.
+    None if the platform supports a key, so that no search is necessary.
     """
 
     def __init__(self, settings: Any, tools: Tools) -> None:
@@ -115,7 +116,7 @@ class ObjectChannel(Channel[S]):
     # defined by the platform
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the headers that authenticate requests; empty if `api` signs in itself."""
+        """Return the headers that authenticate requests; empty if `api` signs in."""
         return {}
 
     def list_secrets(self) -> Iterable[str]:
@@ -131,9 +132,9 @@ class ObjectChannel(Channel[S]):
     async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Return the ID of the object with this key, and whether it was created just now.
+        """Return the ID of the object with this key, and whether this call created it.
 
-        A new object has the observables; an existing one may lack some.
+        A new object has all observables; an existing object can lack some of them.
         """
 
     @abstractmethod
@@ -164,7 +165,7 @@ class ObjectChannel(Channel[S]):
         """Update an object from a later event of the same subject."""
 
     def render_note(self, delivery: Delivery) -> str | None:
-        """Return the note of an event in Markdown; None if it does not add one."""
+        """Return the note of an event in Markdown; None if the event adds no note."""
         return None if _is_alert(delivery.event) else delivery.render(self.note_part).decode()
 
     @abstractmethod
@@ -182,8 +183,8 @@ class ObjectChannel(Channel[S]):
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Add the reason to a closed object, unless it is already there.
 
-        Implement it if `close` adds the reason in a separate request after the change, because
-        an attempt may be interrupted between the two.
+        Implement this method if `close` adds the reason in a separate request after the change,
+        because an attempt can be interrupted between the two requests.
         """
 
     @abstractmethod
@@ -231,7 +232,7 @@ class ObjectChannel(Channel[S]):
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
     ) -> ApiResponse:
-        """Send an authenticated request; parameters and errors as for `Api.request`."""
+        """Send an authenticated request; see `Api.request` for parameters and errors."""
         shown = {**self.authorization(), **(headers or {})}
         return await self.api.request(method, path, headers=shown, **options)
 

@@ -25,7 +25,8 @@ class TicketSettings(ObjectChannel.Settings):
     tracker: str = Field(description="Kind of tracker, such as `jira-cloud`.")
     template: str = Field(
         default="",
-        description="Receiver whose templates render the ticket; the tracker's own by default.",
+        description="Receiver whose templates render the ticket. Default: the templates of the "
+        "tracker.",
     )
     username: str | None = Field(
         default=None,
@@ -44,7 +45,7 @@ class TicketSettings(ObjectChannel.Settings):
     assignee: str | None = Field(default=None, description="Assignee of new tickets.")
     priorities: Mapping[Severity, str] = Field(
         default_factory=dict,
-        description="The tracker's names for severities, if they differ from its contract.",
+        description="The tracker's names for severities, if they differ from the contract.",
     )
     fields: Mapping[str, ExpressionText] = Field(
         default_factory=dict,
@@ -57,7 +58,7 @@ class TicketSettings(ObjectChannel.Settings):
             EventType.INVESTIGATION_FAILED,
             EventType.SCHEDULE_DISABLED,
         ),
-        description="Events that comment on an existing ticket.",
+        description="Event types that add a comment to an existing ticket.",
     )
     attach_report: bool = Field(
         default=True,
@@ -68,9 +69,9 @@ class TicketSettings(ObjectChannel.Settings):
     )
 
     def evaluate_fields(self, event: Event) -> tuple[dict[str, Json], dict[str, str]]:
-        """Return the values of `fields` for an event, and the reasons why fields have none.
+        """Return the values of `fields` for an event, and the reasons why fields have no value.
 
-        All fields together have the limits of one expression.
+        The limits of one expression apply to all fields together.
         """
         values: dict[str, Json] = {}
         reasons: dict[str, str] = {}
@@ -90,9 +91,9 @@ class Ticket:
     key: str
     """Unique key by which Tocsin finds the ticket in the tracker."""
     body: Mapping[str, Any]
-    """Rendered fields of a new ticket, in the tracker's terms."""
+    """Rendered fields of a new ticket, in the format of the tracker."""
     priority: str | None
-    """The tracker's priority; None if neither contract nor settings define one."""
+    """The tracker's priority; None if neither the contract nor the settings define a priority."""
     fields: Mapping[str, Json] = field(default_factory=dict)
     """Additional fields that the operator configured."""
 
@@ -100,8 +101,7 @@ class Ticket:
 class Tracker(ABC):
     """Client of one kind of tracker.
 
-    `find` precedes `create`, and `list_notes` precedes `add_note`, so that nothing is created
-    twice.
+    Tocsin calls `find` before `create`, and `list_notes` before `add_note`, to prevent duplicates.
     """
 
     class Options(BaseModel):
@@ -112,12 +112,12 @@ class Tracker(ABC):
     receiver: ClassVar[str]
     """Receiver whose templates render the ticket."""
     part: ClassVar[str] = "body"
-    """Template part that renders it."""
+    """Template part that renders the ticket."""
     reserved: ClassVar[frozenset[str]] = frozenset()
-    """Lowercase names that the operator's `fields` may not use: Tocsin sets them itself."""
+    """Lowercase names that Tocsin sets, and that `fields` must not contain."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
-    """Time during which a search may miss a new ticket; None if the tracker has a key."""
+    """Time during which a search can miss a new ticket; None if the tracker supports a key."""
 
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
@@ -129,7 +129,7 @@ class Tracker(ABC):
         self.request = request
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the JSON body of a response; raises what `Api.request` raises."""
+        """Return the JSON body of a response; raises the same errors as `Api.request`."""
         return (await self.request(method, path, **options)).json
 
     @abstractmethod
@@ -138,7 +138,7 @@ class Tracker(ABC):
 
     @abstractmethod
     async def check(self) -> Health:
-        """Report missing project, type, required fields or permissions."""
+        """Report a missing project or type, and missing required fields or permissions."""
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
@@ -171,9 +171,9 @@ class Tracker(ABC):
     async def explain_closed(  # noqa: B027 - most trackers give the reason in the same request
         self, identifier: str, reason: str
     ) -> None:
-        """Comment with the reason on a ticket that an interrupted attempt closed.
+        """Add the reason as a comment to a ticket that an interrupted attempt closed.
 
-        Implement it if `close` comments in a separate request after the change.
+        Implement this method if `close` adds the comment in a separate request after the change.
         """
 
     @abstractmethod

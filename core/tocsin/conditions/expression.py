@@ -34,7 +34,7 @@ class Expression:
     def value(self, variables: Mapping[str, Any], allowance: Allowance | None = None) -> Any:
         """Return the value for these variables; None if the event lacks it.
 
-        Expressions that are evaluated one after the other share an `allowance`. Raises
+        Expressions that are evaluated in sequence share an `allowance`. Raises
         `AllowanceExhausted` if it takes too much time or memory, and TypeError, ValueError
         or ArithmeticError if it has no value, such as the sum of a number and a string.
         """
@@ -46,7 +46,10 @@ class Condition(Expression):
     """A Boolean expression over an event."""
 
     def holds(self, variables: Mapping[str, Any]) -> bool:
-        """Return whether it is true of these variables; raises what `value` raises."""
+        """Return whether the condition is true for these variables.
+
+        Raises the same errors as `value`.
+        """
         return is_true(self._evaluate(EvaluationScope(variables, make_allowance())))
 
 

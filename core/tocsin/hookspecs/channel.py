@@ -23,8 +23,8 @@ S = TypeVar("S", bound="Channel.Settings", default=Any)
 class Channel(Configurable[S], ABC):
     """Base class of channels; one instance serves each [destinations.<name>].
 
-    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
-    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
+    All methods run in the event loop of the node: never block it. Use `await`, and use
+    `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
     class Settings(PluginSettings):
@@ -41,8 +41,7 @@ class Channel(Configurable[S], ABC):
         )
         providers: tuple[str, ...] = Field(
             default=(),
-            description="Deliver only these providers' incident alerts; by default, those of all "
-            "providers.",
+            description="Deliver incident alerts of only these providers; by default, of all.",
         )
         when: ConditionText | None = Field(
             default=None,
@@ -77,7 +76,7 @@ class Channel(Configurable[S], ABC):
                 for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
             ),
             max_length=50,
-            description="Delay before each retry; after the last one, the delivery is dead.",
+            description="Delay before each retry. After the last retry, the delivery is dead.",
         )
         pause_after: Duration = Field(
             default=timedelta(minutes=5),
@@ -98,8 +97,8 @@ class Channel(Configurable[S], ABC):
         )
         allow_networks: tuple[Network, ...] = Field(
             default=(),
-            description="Private networks (CIDR) that this destination may reach. Over HTTP, only "
-            "networks inside `TOCSIN_ALLOW_NETWORKS`.",
+            description="Private networks (CIDR) that this destination can reach. Over the API, "
+            "only networks inside `TOCSIN_ALLOW_NETWORKS`.",
         )
         ca_file: LocalPath | None = Field(
             default=None,
@@ -130,24 +129,24 @@ class Channel(Configurable[S], ABC):
             return value
 
     ordered: ClassVar[bool] = False
-    """Whether the deliveries of one subject must always be made in order, one at a time."""
+    """Whether deliveries of one subject must always be sent in order, one at a time."""
 
     parts: ClassVar[tuple[str, ...]] = ("body",)
-    """The parts of each event that it renders, for `tocsin check`."""
+    """The parts of each event that the channel renders, for `tocsin check`."""
 
     @property
     def tenant_key(self) -> str:
         """Key of the account or project where the receiver stores objects.
 
-        Remote IDs are valid for one key only; after a change, earlier objects are unknown.
+        Remote IDs are valid for only one key. After a change, earlier objects are unknown.
         """
         return ""
 
     def list_secrets(self) -> Iterable[str]:
         """Return all secrets of the destination; by default, the secrets in its settings.
 
-        They are removed from its answers, reasons and errors before anything is stored, shown or
-        logged. Add derived values, such as the value of `Authorization`.
+        Tocsin removes these secrets from responses, reasons and errors before it stores, shows or
+        logs them. Add derived values, such as the value of `Authorization`.
         """
         return list_secret_values(self.settings)
 
@@ -155,9 +154,9 @@ class Channel(Configurable[S], ABC):
     def gathering(self) -> timedelta | None:
         """Return how long deliveries wait to be combined into one message; None for no waiting.
 
-        They wait in the queue until the end of an interval of that length, counted from midnight
-        UTC, and are then handed over concurrently, `concurrency` at a time. Retries keep their
-        schedule, and wait for each other for at most a minute.
+        Deliveries wait in the queue until the end of an interval of this length, counted from
+        midnight UTC. Tocsin then passes them to the channel concurrently, `concurrency` at a time.
+        Retries keep their schedule, and wait for each other for at most a minute.
         """
         return None
 
@@ -172,19 +171,20 @@ class Channel(Configurable[S], ABC):
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Deliver, and return the receiver's response.
 
-        Raises `TryLater` for temporary failures, `Refused` for permanent ones, and `Misconfigured`
-        for deliveries that are on hold until an operator fixes the configuration. Any other
-        exception counts as a bug of the channel; it is shown to the operator, and the delivery is
-        retried.
+        Raises `TryLater` for temporary failures, `Refused` for permanent failures, and
+        `Misconfigured` for failures that an operator must fix in the configuration. Any other
+        exception counts as a bug of the channel: Tocsin shows it to the operator and retries the
+        delivery.
         """
 
     async def follow(self, delivery: Delivery) -> Receipt:  # noqa: ARG002 - for those that override
-        """Bring what earlier deliveries created up to date with a change of its subject.
+        """Update the objects that earlier deliveries created, after their subject changed.
 
-        Called only for destinations with `follow_changes = true`: declare this setting, `False` by
-        default, and set `ordered`, if you implement it. `delivery.event` has a `ChangeType`;
-        `delivery.render` renders the present state with the templates of the event type
-        `event.template_type`. Without a `remote_id` there is nothing to update: return a receipt.
-        It may be called again for the same change. Raises the same errors as `deliver`.
+        Called only for destinations with `follow_changes = true`. If you implement this method,
+        declare this setting with the default `False`, and set `ordered`. `delivery.event` has a
+        `ChangeType`. `delivery.render` renders the current state with the templates of the event
+        type `event.template_type`. If there is no `remote_id`, there is nothing to update: return a
+        receipt. Tocsin can call this method again for the same change. Raises the same errors as
+        `deliver`.
         """
         raise Refused("this channel cannot follow changes")

@@ -23,8 +23,8 @@ class Enricher(Configurable[S], ABC):
     One instance serves each [enrichers.<name>]. A class that is `standing` and has no such table
     gets one instance under its own name.
 
-    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
-    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
+    All methods run in the event loop of the node: never block it. Use `await`, and use
+    `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
     class Settings(PluginSettings):
@@ -37,7 +37,7 @@ class Enricher(Configurable[S], ABC):
         cache_for: Duration = Field(
             default=timedelta(days=1),
             ge=timedelta(0),
-            description="How long results are cached; 0s for no cache. Online enrichers only.",
+            description="Time to cache results; 0s for no cache. Online enrichers only.",
         )
         requests_per_minute: int = Field(
             default=60,
@@ -69,17 +69,17 @@ class Enricher(Configurable[S], ABC):
             return Marking(self.max_tlp, self.max_pap)
 
     name: ClassVar[str]
-    """The name of the enricher, which the ledger uses unless a table gives another one."""
+    """The name of the enricher. The ledger uses this name unless a table sets a different name."""
     kinds: ClassVar[frozenset[EntityKind]]
-    """The entity kinds that it supports."""
+    """The supported entity kinds."""
     online: ClassVar[bool] = False
-    """Whether a lookup reveals the entity to a third party. If so, internal entities are not looked
-    up, and results are cached for `cache_for`. Other enrichers are queried each time.
-    """
+    """Whether a lookup reveals the entity to a third party. If so, Tocsin does not look up internal
+    entities, and caches results for `cache_for`. Tocsin queries other enrichers each time."""
     standing: ClassVar[bool] = False
-    """Whether it runs without a table in the configuration; all its settings then need defaults."""
+    """Whether the enricher runs without a table in the configuration. All settings then need
+    defaults."""
     batch: ClassVar[int] = 1
-    """The number of entities that it accepts at once."""
+    """The maximum number of entities per call."""
 
     async def start(self) -> None:
         """Prepare; called once. If it raises, this enricher is unavailable, with the reason."""
@@ -90,8 +90,9 @@ class Enricher(Configurable[S], ABC):
 
     @abstractmethod
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return enrichments of these entities, in their order; leave out unknown entities.
+        """Return enrichments of these entities, in the same order; omit unknown entities.
 
-        The entities are of `kinds`, and at most `batch`. The same request must return the same
-        result until the source's data changes. Raises `TryLater`, `Broken` or `Refused`.
+        All entities have one of `kinds`, and there are at most `batch` of them. The same request
+        must return the same result until the data of the source changes. Raises `TryLater`,
+        `Broken` or `Refused`.
         """

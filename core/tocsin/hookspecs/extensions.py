@@ -30,7 +30,7 @@ class ExtensionRequest:
     """A request for a route or a page of a plugin, after authentication and validation."""
 
     caller: str
-    """Who sent it: the ID of a credential, or the name of a person."""
+    """The sender: the ID of a credential, or the name of a person."""
     path: Mapping[str, str]
     """The named parts of the path."""
     query: Any
@@ -38,30 +38,30 @@ class ExtensionRequest:
     body: Any = None
     """The body: an instance of the route's `body`."""
     objects: Mapping[str, Any] = field(default_factory=dict)
-    """This node's running objects of the plugin, by their tables, such as `enrichers.lists`."""
+    """The running objects of the plugin on this node, by table name, such as `enrichers.lists`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """An API endpoint of a plugin, `/api/plugins/<plugin><path>`.
 
-    Without a credential with the access, a caller is refused before the plugin is called. Rate
-    limits are as everywhere. The route and its models are in the OpenAPI document.
+    Tocsin rejects callers without the required access before it calls the plugin. The usual rate
+    limits apply. The OpenAPI document contains the route and its models.
     """
 
     path: str
-    """Such as `/lists/{name}`."""
+    """The path, such as `/lists/{name}`."""
     access: RouteAccess
     summary: str
     handler: Callable[[ExtensionRequest], Awaitable[BaseModel]]
     """A coroutine function that returns an instance of `response`, within 30 seconds. Its docstring
     describes the route. Raise `NotFoundError`, `InvalidInputError` or `ConflictError` for 404, 422
-    or 409; any other error is a 500 that names the plugin.
+    or 409; any other error results in a 500 response that names the plugin.
     """
     response: type[BaseModel]
     method: Literal["GET", "POST"] = "GET"
     query: type[BaseModel] | None = None
-    """The query parameters, each with a description; unknown ones are errors."""
+    """The query parameters, each with a description. Unknown parameters are errors."""
     body: type[BaseModel] | None = None
     """The JSON body of a POST; unknown members are errors."""
 
@@ -90,9 +90,9 @@ class ConsolePage:
     path: str
     title: str
     view: Callable[[ExtensionRequest], Awaitable[Sequence[ConsoleSection]]]
-    """A coroutine function that returns the sections, within 30 seconds."""
+    """A coroutine function that returns the sections within 30 seconds."""
     role: Literal["admin", "viewer"] = "admin"
-    """The least role that sees the page."""
+    """The lowest role that can see the page."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a path that cannot be served, TypeError for another view."""

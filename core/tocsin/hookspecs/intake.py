@@ -21,24 +21,24 @@ S = TypeVar("S", bound="Intake.Settings", default=Any)
 
 @dataclass(frozen=True, slots=True)
 class IntakePosition:
-    """A place in the stream of accepted pushes."""
+    """A position in the stream of accepted pushes."""
 
     stream: str
-    """The name of the stream, unlike that of any stream before it.
+    """The name of the stream, which differs from the names of all earlier streams.
 
-    A stream that was lost and created again has a name that sorts after the earlier one.
+    If a stream was lost and created again, the new name sorts after the earlier name.
     """
     sequence: int
-    """The number of the last push before this place; 0 at the start of the stream."""
+    """The number of the last push before this position; 0 at the start of the stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakePush:
-    """A push that is authenticated and was parsed once, before it is accepted."""
+    """A push that Tocsin has authenticated and parsed, before the intake accepts it."""
 
     provider: str
     key: str
-    """Identifies the push among those to the provider: pushes with one key are the same push."""
+    """Identifies the push within the provider: two pushes with the same key are the same push."""
     received_at: datetime
     body: bytes
 
@@ -57,21 +57,21 @@ class IntakePage:
     """Accepted pushes of one provider, in their order."""
 
     start: IntakePosition
-    """The place from which on nothing is missing; later than the requested one if the intake no
-    longer has what was between them.
-    """
+    """The position after which no push is missing. Later than the requested position if the intake
+    has lost pushes between the two."""
     pushes: Sequence[QueuedPush]
     end: IntakePosition
-    """The place from which to continue."""
+    """The position from which to continue."""
 
 
 class Intake(Configurable[S], ABC):
     """Base class of intakes, which accept pushes while the database is not available.
 
-    One instance serves [intake]. An accepted push stays in the intake until long after it was
-    stored, because a restored backup of the database continues from its own position.
+    One instance serves [intake]. An accepted push stays in the intake long after Tocsin stored it,
+    because a restored backup of the database continues from an older position.
 
-    All methods run in the event loop, in which the whole node works: never block it.
+    All methods run in the event loop of the node: never block it.
+
     """
 
     class Settings(PluginSettings):
@@ -80,7 +80,7 @@ class Intake(Configurable[S], ABC):
         plugin: str = Field(description="Name of the enabled plugin that provides the intake.")
 
     max_bytes: ClassVar[int] = 2**20
-    """The size of the largest body that it accepts; larger ones go to the database."""
+    """The maximum size of a body. Tocsin stores larger bodies directly in the database."""
 
     @property
     @abstractmethod
@@ -95,34 +95,35 @@ class Intake(Configurable[S], ABC):
 
     @abstractmethod
     async def check(self) -> Health:
-        """Return whether accepted pushes are safe; every way to lose them is a problem.
+        """Return whether accepted pushes are safe. Report every way to lose them as a problem.
 
         Raises `TryLater` if the servers do not respond.
         """
 
     @abstractmethod
     async def publish(self, push: IntakePush) -> IntakePosition:
-        """Accept a push and return the place after it, as soon as it is safe; within two seconds.
+        """Store a push, and return the position after it as soon as it is safe, within two seconds.
 
-        A push with the key of an earlier one that is still remembered returns that one's place.
-        Raises `ConflictError` if their bodies differ, and `TryLater` if the push was not accepted,
-        or if that is unknown.
+        If an earlier push had the same key and the intake still recognizes it, return the position
+        of the earlier push. Raises `ConflictError` if the bodies differ, and `TryLater` if the push
+        was not accepted or the result is unknown.
         """
 
     @abstractmethod
     async def fetch(self, provider: str, position: IntakePosition | None, limit: int) -> IntakePage:
         """Return the pushes to a provider that follow a position, at most `limit`.
 
-        Without a position, from the start. Waits a few seconds if there are none yet. The same
-        position always returns the same pushes. One node at a time fetches those of a provider.
-        Raises `TryLater`.
+        Without a position, start with the first push. If there are no pushes yet, wait a few
+        seconds. The same position always returns the same pushes. Only one node at a time fetches
+        the pushes of a provider. Raises `TryLater`.
         """
 
     @abstractmethod
     async def acknowledge(self, provider: str, position: IntakePosition) -> None:
-        """Note that the pushes to a provider before this position are stored.
+        """Report that Tocsin has stored the pushes to a provider before this position.
 
-        This serves statistics; what counts is the position in the database. Raises `TryLater`.
+        Use this position only for statistics, because Tocsin continues from the position in the
+        database. Raises `TryLater`.
         """
 
 

@@ -20,8 +20,8 @@ T = TypeVar("T")
 class QueryClient(Protocol):
     """Interface for an investigator's questions. Every call is a step of the session's ledger.
 
-    If the ledger already contains a step, because a node was killed or the run is repeated, the
-    call returns the recorded result, and queries no source.
+    If the ledger already contains the step, because a node was killed or the run is repeated, the
+    call returns the recorded result without querying a source.
     """
 
     @property
@@ -38,11 +38,11 @@ class QueryClient(Protocol):
         ...
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
-        """Return the results of several questions, in order; they are asked concurrently."""
+        """Ask several questions concurrently, and return the results in their order."""
         ...
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Record a conclusion with its evidence; return its own step, to cite as evidence."""
+        """Record a conclusion with its evidence; return the step, to cite as evidence."""
         ...
 
 
@@ -50,13 +50,13 @@ S = TypeVar("S", bound="Investigator.Settings", default=Any)
 
 
 class Investigator(Configurable[S], ABC):
-    """Base class of investigators, which report on an inquiry and use only the query client.
+    """Base class of investigators, which ask questions only through the query client.
 
-    The same inquiry and the same results lead to the same report. An investigator uses no clock, no
-    files and no randomness, and keeps no state between runs.
+    The same inquiry and the same results must lead to the same report. An investigator uses no
+    clock, no files and no random numbers, and keeps no state between runs.
 
-    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
-    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
+    All methods run in the event loop of the node: never block it. Use `await`, and use
+    `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
     class Settings(PluginSettings):
@@ -77,6 +77,6 @@ class Investigator(Configurable[S], ABC):
     async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
         """Return the report.
 
-        Raises `InvestigationFailed` if there is nothing to report on: a specified incident does not
-        exist, or every required provider is unavailable.
+        Raises `InvestigationFailed` if a report is impossible: a specified incident does not exist,
+        or every required provider is unavailable.
         """

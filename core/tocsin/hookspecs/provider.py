@@ -44,7 +44,7 @@ class PushRequest:
 
 
 class Capability(StrEnum):
-    """Optional capabilities of a provider; it has each capability whose method it overrides."""
+    """Optional capabilities; a provider has each capability whose method it overrides."""
 
     REFRESH = "refresh"
     """Refresh one incident by its ID: `incident`."""
@@ -76,10 +76,10 @@ class Provider(Configurable[S], ABC):
     """Base class of providers, which connect to a SIEM; one instance serves each
     [providers.<name>].
 
-    One node reads a provider at a time, without concurrency.
+    Only one node reads a provider at a time, one request after the other.
 
-    All methods run in the event loop, in which the whole node works: never block it. Use `await`,
-    and `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
+    All methods run in the event loop of the node: never block it. Use `await`, and use
+    `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
     class Settings(PluginSettings):
@@ -137,21 +137,20 @@ class Provider(Configurable[S], ABC):
             return Marking(self.tlp, self.pap)
 
     permissions: ClassVar[tuple[str, ...]] = ()
-    """The permissions that the credentials need in the SIEM, under its own names."""
+    """The permissions that the credentials need, with the names that the SIEM uses."""
 
     event_kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
     """The entity kinds that `events` supports."""
 
     record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
-    """The fields that it needs in its SIEM's records, by stream, and in details that you pass to
-    `note_shapes`, by a name of your choice. Tocsin warns about missing fields.
-    """
+    """The fields that the mapping needs: in records by stream, and in details that you pass to
+    `note_shapes` by a name of your choice. Tocsin warns about missing fields."""
 
     retirements: ClassVar[Sequence[ApiRetirement]] = ()
-    """The announced retirements of APIs that it uses; Tocsin warns about them."""
+    """The announced retirements of APIs that the provider uses. Tocsin warns about them."""
 
     clock_skew: timedelta | None = None
-    """The last known offset of the SIEM's clock from the local one; None if unknown."""
+    """The last known offset of the SIEM's clock from the local clock; None if unknown."""
 
     def __init__(self, settings: S, tools: Tools) -> None:
         """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
@@ -160,7 +159,7 @@ class Provider(Configurable[S], ABC):
 
     @classmethod
     def capabilities(cls) -> frozenset[Capability]:
-        """Return the optional abilities of this provider."""
+        """Return the optional capabilities of this provider."""
         methods = {
             Capability.REFRESH: (cls.incident, Provider.incident),
             Capability.BACKFILL: (cls.backfill, Provider.backfill),
@@ -173,7 +172,7 @@ class Provider(Configurable[S], ABC):
 
     @classmethod
     def list_retirements(cls, settings: Any) -> tuple[ApiRetirement, ...]:
-        """Return the announced retirements of the APIs that it uses with these settings."""
+        """Return the announced retirements of the APIs that a provider with these settings uses."""
         return tuple(one for one in cls.retirements if one.applies(settings))
 
     async def start(self) -> None:
@@ -190,8 +189,8 @@ class Provider(Configurable[S], ABC):
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
         """Return the interval at which `read` covers new time of a stream: the poll interval.
 
-        Override it for a stream that is read less often. `tocsin prove` reports a stream as silent
-        after three intervals, or after an hour if that is longer.
+        Override this method for a stream that is read less often. `tocsin prove` reports a stream
+        as silent after three intervals, or after an hour if that is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval
@@ -203,16 +202,16 @@ class Provider(Configurable[S], ABC):
         """Yield pages from `position`, and end when everything up to `until` has been read.
 
         `position` is the `next_position` of the last stored page, or None at the very first read.
-        Each page is stored together with its `next_position` before the next page is requested, so
-        a crash may repeat a page but never loses one. The caller may stop after any page and
+        Tocsin stores each page together with its `next_position` before it requests the next page,
+        so a crash can repeat a page but never loses one. The caller can stop after any page and
         continue later.
         """
 
     def note_shapes(self, kind: str, records: Sequence[Mapping[str, Any]]) -> None:
         """Note the shapes of some raw records, as the SIEM returned them: paths and types.
 
-        `kind` is a key of `record_contracts`; other kinds are ignored. Call it for each page of new
-        records. `WindowedProvider` calls it for the records from `list_changes`.
+        `kind` is a key of `record_contracts`; other kinds are ignored. Call this method for each
+        page of new records. `WindowedProvider` calls it for the records from `list_changes`.
         """
         if contract := self.record_contracts.get(kind):
             self.shapes.record(kind, contract, records, self.tools.clock.now())
@@ -225,11 +224,11 @@ class Provider(Configurable[S], ABC):
         return ()
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the current version of an incident, None if the SIEM no longer has it.
+        """Return the current version of an incident, or None if it no longer exists in the SIEM.
 
-        It is called after the delays of the setting `refresh_after`, if there is one: a tuple of
-        durations, in order. For a backfilled incident, it is called only if the incident is younger
-        than the last delay.
+        If the settings have a field `refresh_after`, a tuple of durations in ascending order,
+        Tocsin calls this method after each of these delays. For a backfilled incident, Tocsin calls
+        it only if the incident is younger than the last delay.
         """
         raise NotImplementedError
 
@@ -238,14 +237,15 @@ class Provider(Configurable[S], ABC):
     ) -> AsyncGenerator[Page, None]:
         """Yield pages of the changes in a past window, and end with it.
 
-        `position` is as in `read`, but separate from the stream's own.
+        `position` has the same meaning as in `read`, but is separate from the position of the
+        stream.
         """
         raise NotImplementedError
 
     def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
-        """Yield the contents of a pushed request; the response is sent once they are stored.
+        """Yield the contents of a pushed request. Tocsin responds after it has stored them.
 
-        Each batch is stored in a separate transaction before the next batch is requested. Raises
+        Tocsin stores each batch in a separate transaction before it requests the next batch. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
         parsed. Derive from `PushProvider`, which checks credentials.
         """
@@ -254,9 +254,10 @@ class Provider(Configurable[S], ABC):
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
         """Return the contents of a pushed body in batches, without a check of credentials.
 
-        `received_at` is when the sender pushed it, and the time of incidents that have none.
-        A configured intake calls it for a push that `receive` has accepted before, in a thread.
-        Without it, pushes to the provider do not use the intake. Raises `Refused`.
+        `received_at` is the time of the push. Use it for incidents without a time. If an intake is
+        configured, Tocsin calls this method in a thread, for a push that `receive` has accepted
+        before. If you do not implement it, pushes to the provider do not use the intake. Raises
+        `Refused`.
         """
         raise NotImplementedError
 
@@ -270,23 +271,23 @@ class Provider(Configurable[S], ABC):
     def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield events of an entity within a window, at most `limit`.
 
-        If there are more, the latest ones, in any order. It runs concurrently with `read`, and may
-        take up to two minutes. Raises the same errors as `read`.
+        If there are more, yield the latest events, in any order. This method runs concurrently with
+        `read`, and can take up to two minutes. Raises the same errors as `read`.
         """
         raise NotImplementedError
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a plain-text comment to an incident.
 
-        If a comment with this `key` was written before, nothing is written: the key identifies one
-        comment across retries. Raises `Refused` if the comment can never be written.
+        The `key` identifies one comment across retries: if a comment with this key exists, write
+        nothing. Raises `Refused` if the comment can never be written.
         """
         raise NotImplementedError
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set only the status of an incident.
 
-        If the incident already has the status, nothing is written. Raises `Refused` if it can never
-        have this status, or does not exist.
+        If the incident already has the status, write nothing. Raises `Refused` if the incident does
+        not exist or can never have this status.
         """
         raise NotImplementedError

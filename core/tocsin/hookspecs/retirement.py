@@ -13,7 +13,7 @@ WARNING_PERIOD = timedelta(days=180)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRetirement:
-    """The announced retirement of an API, or of a version, that a provider uses."""
+    """The announced retirement of an API or API version that a provider uses."""
 
     api: str
     """The vendor's name for the API."""
@@ -21,7 +21,7 @@ class ApiRetirement:
     advice: str
     """What the operator can do."""
     source: str
-    """The vendor's page that announces it."""
+    """The vendor's page with the announcement."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The values of settings with which the provider uses this API; empty for always."""
 

@@ -32,16 +32,16 @@ class HttpClient(Protocol):
     """Guarded HTTP client: bounded, without redirects or cookies."""
 
     def check_url(self, url: str) -> None:
-        """Check without network access whether `url` may be requested.
+        """Check without network access whether requests to `url` are allowed.
 
         Raises `Misconfigured` with the reason otherwise.
         """
         ...
 
     async def vet_url(self, url: str) -> None:
-        """Check whether `url` may be requested, including the addresses that its name resolves to.
+        """Check whether requests to `url` and to the addresses of its host name are allowed.
 
-        Raises `Misconfigured` with the reason otherwise. A name that does not resolve yet passes.
+        Raises `Misconfigured` with the reason otherwise. Allows a name that does not resolve yet.
         """
         ...
 
@@ -84,9 +84,8 @@ class Sockets(Protocol):
     ) -> socket.socket:
         """Return a connected non-blocking socket, which the caller closes.
 
-        `plain` means that the connection is not encrypted; then only `allow_networks` are
-        reachable. Raises `Misconfigured` if the address is not allowed, and `TryLater` if nothing
-        responds.
+        With `plain`, the connection is not encrypted, and only `allow_networks` are reachable.
+        Raises `Misconfigured` if the address is not allowed, and `TryLater` if nothing responds.
         """
         ...
 
@@ -117,7 +116,7 @@ class AttemptLog(Protocol):
     async def last_answer(self, delivery_id: str) -> bytes:
         """Return the last `response` of an attempt since the delivery last succeeded.
 
-        Empty if there is none. A channel stores data for its next attempt there.
+        Empty if there is none. A channel can store data for its next attempt in this response.
         """
         ...
 
@@ -176,7 +175,7 @@ class NoKnowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Dependencies of every plugin object, instead of globals."""
+    """Dependencies that Tocsin passes to every plugin object."""
 
     name: str
     """The name of its table in `plugins.toml`, such as `edge` for [providers.edge]."""
@@ -187,8 +186,8 @@ class Tools:
     public_url: str = ""
     """The public URL of this Tocsin, without a trailing slash."""
     environment: Environment = field(default_factory=Environment)
-    """Decides which entities are internal or well known."""
+    """Identifies internal and well-known entities."""
     knowledge: Knowledge = field(default_factory=NoKnowledge)
-    """Knowledge about entities; for enrichers only, empty for others."""
+    """Knowledge about entities, for enrichers only. Empty for other plugins."""
     attempts: AttemptLog = field(default_factory=NoAttempts)
     """Earlier attempts; for channels only."""

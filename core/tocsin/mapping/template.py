@@ -41,10 +41,10 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 class MappingTemplate:
     """Maps JSON to incidents; raises ValueError if the template is not a valid mapping.
 
-    `source` is the source of records that cannot be mapped. `records` is the member of a body
-    that contains the list of records, so that a large body is mapped in batches of records: the
-    template is rendered once for each. It is empty if the body itself is the list, and None if a
-    body is mapped as a whole.
+    `source` is the source of records that cannot be mapped. `records` is the member of a body that
+    contains the list of records, so that a large body is mapped in batches of records. The template
+    is rendered once for each record. `records` is empty if the body itself is the list, and None if
+    a body is mapped as a whole.
     """
 
     def __init__(self, text: str, source: str, records: str | None = None) -> None:
@@ -55,9 +55,9 @@ class MappingTemplate:
     def read(self, content: bytes, now: datetime) -> Iterator[Received]:
         """Map the content, and yield incidents in batches, then the rejected records.
 
-        An incident without a time occurred `now`. Each step is slow, so run it in a thread. Raises
-        `Refused` if the content is not JSON, the mapping fails, or all incidents are invalid:
-        before the first batch, unless the mapping fails for a later one.
+        An incident without a time gets the time `now`. Each step is slow, so run it in a thread.
+        Raises `Refused` if the content is not JSON, the mapping fails, or all incidents are
+        invalid: before the first batch, unless the mapping fails for a later one.
         """
         body = _parse_body(content, self._records)
         rejects = _Rejects(self._source, content)

@@ -18,21 +18,21 @@ class Idempotency(Vocabulary):
     """How duplicate objects for one event are avoided."""
 
     NATIVE = "native"
-    """The receiver's own key: a repeated request is merged, or refused as known."""
+    """The receiver has a key, and merges a repeated request or rejects it as known."""
     SEARCH = "search"
-    """The channel searches for the object before it creates one."""
+    """The channel searches for an existing object before it creates one."""
     NONE = "none"
     """Duplicates are possible: consumers can recognize them by the event ID in the body."""
 
 
 class Verification(Vocabulary):
-    """What the templates were tested against."""
+    """Basis on which the templates were tested."""
 
     REAL = "real"
     RECORDING = "recording"
     SIMULATOR = "simulator"
     CONTRACT = "contract"
-    """Only this contract, which is based on the receiver's documentation."""
+    """Only the contract, which is based on the receiver's documentation."""
 
 
 class _ContractModel(BaseModel):
@@ -53,7 +53,8 @@ class AnswerRules(_ContractModel):
     success: tuple[AnswerCondition, ...] = ()
     """The condition under which a 2xx response counts as a success."""
     accepted: tuple[Status, ...] = ()
-    """The 2xx statuses that prove receipt without the event ID; others must contain it."""
+    """The 2xx statuses that prove receipt without the event ID. Responses with other 2xx statuses
+    must contain the event ID."""
     event_id: Pointer | None = None
     """The location of the event ID in a 2xx response, as proof of receipt."""
     text: str | None = None
@@ -82,11 +83,11 @@ class Contract(_ContractModel):
     url: str | None = Field(default=None, pattern=r"^https://\S+$")
     """The URL for a `webhook`, with site-specific parts in angle brackets."""
     channel: str | None = None
-    """The channel that delivers to it, if a `webhook` cannot."""
+    """The channel that delivers to the receiver, if a `webhook` cannot."""
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Required headers, by the environment variables that may hold them."""
     headers_are_chosen: bool = False
-    """Whether the receiver's operator decides which headers are required, if any."""
+    """Whether the operator of the receiver decides which headers are required."""
     secret_url: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]*$")
     """The environment variable that may hold the whole URL, if the URL itself is the secret."""
     body_secrets: Mapping[str, str] = Field(default_factory=dict)

@@ -65,7 +65,7 @@ _CANONICAL: dict[EntityKind, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A typed value that an incident involves; equal values are spelled the same."""
+    """A typed value that an incident involves. Equal values have the same spelling."""
 
     kind: EntityKind
     value: str

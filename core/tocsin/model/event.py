@@ -25,13 +25,14 @@ class EventType(Vocabulary):
 class ChangeType(Vocabulary):
     """Changes that plugins and destinations can follow.
 
-    They take the queue like events, but are none: receivers get no envelope of them.
+    Changes use the delivery queue, but receivers get no envelope for them.
     """
 
     INCIDENT_CHANGED = "incident-changed"
     """Severity, status or disposition of an incident changed."""
     INVESTIGATION_FINISHED = "investigation-finished"
-    """A run of an investigation completed or failed: of a person, a program or a schedule."""
+    """A run of an investigation that a person, a program or a schedule started has completed or
+    failed."""
 
     @property
     def template_type(self) -> EventType:
@@ -78,7 +79,7 @@ class Event:
     """An event that destinations can receive, or a change that they can follow.
 
     `event_type`, `timestamp` and `data` form the envelope for receivers. `subject` (`incident:7`),
-    `related` and `context` are for templates and channels, and never part of it.
+    `related` and `context` are for templates and channels, and never part of the envelope.
     """
 
     id: str
@@ -91,7 +92,10 @@ class Event:
 
     @property
     def template_type(self) -> EventType:
-        """The event type whose templates render it: its own, unless it is a change."""
+        """The event type whose templates render the event.
+
+        Differs from its own type only for changes.
+        """
         kind = self.event_type
         return kind.template_type if isinstance(kind, ChangeType) else kind
 
@@ -148,17 +152,16 @@ class Delivery:
     remote_id: str | None
     """The receiver's ID from an earlier delivery of this subject, or None."""
     tried_at: datetime | None = None
-    """No earlier attempt started after this time, including attempts of nodes that died; None if
-    there was none. A search may not find its results yet.
-    """
+    """Latest possible start of earlier attempts, including attempts of nodes that crashed; None if
+    there was no attempt. A search might not find the results of these attempts yet."""
     previous_remote_id: str | None = None
-    """The receiver's ID from this delivery itself, if it succeeded before and is replayed."""
+    """The receiver's ID from an earlier success of this delivery, if it is replayed."""
     related: Mapping[str, str] = field(default_factory=dict)
     """Remote IDs from earlier deliveries of subjects that are related to the event."""
     render: Callable[[str], bytes]
-    """Returns a part rendered by the destination's template; `body` is the usual one."""
+    """Returns a part that the template of the destination renders; usually `body`."""
     contract: Contract | None = None
-    """The contract of the receiver whose templates are used; None if there is none."""
+    """The contract of the receiver that provides the templates; None if there is none."""
     trace_headers: Mapping[str, str] = field(default_factory=dict)
     """Headers by which an HTTP receiver continues the trace (W3C Trace Context); none without
     tracing.
@@ -172,14 +175,14 @@ class Receipt:
     status: int | None = None
     response: bytes = b""
     remote_id: str | None = None
-    """The receiver's ID of the object, with which later events of the subject find it."""
+    """The receiver's ID of the object. Later events of the subject use it to find the object."""
     remote_url: str | None = None
     """The URL at which people open the object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Result of a plugin's health check; without `problems`, it is healthy."""
+    """Result of the health check of a plugin. A plugin without `problems` is healthy."""
 
     detail: str
     problems: tuple[str, ...] = ()

@@ -23,9 +23,9 @@ class Alert:
 class Incident:
     """A case, alert or offense of a provider, in its current version.
 
-    A provider returns the same `external_id` again whenever something changes. Text and states of
-    the latest version win; entities and alerts are added to the known ones, and `occurred_at` is
-    the earliest seen, so a provider may return only what is new.
+    A provider returns the same `external_id` again whenever the incident changes. Tocsin keeps text
+    and states of the latest version, the entities and alerts of all versions, and the earliest
+    `occurred_at`. A provider can therefore return only new entities and alerts.
     """
 
     external_id: str
@@ -40,20 +40,20 @@ class Incident:
     severity_assumed: bool = False
     """Whether `severity` is a guess, because the vendor's severity is unknown."""
     merged_into: str | None = None
-    """The `external_id` of the incident that this one was merged into."""
+    """The `external_id` of the incident into which this incident was merged."""
     source_url: str | None = None
     """The incident's page in the SIEM."""
     changed_at: datetime | None = None
-    """The SIEM's own time of this version; an older version never overwrites a newer one."""
+    """The time of this version in the SIEM. An older version never overwrites a newer version."""
     techniques: tuple[str, ...] = ()
     """ATT&CK technique IDs, such as T1059.001."""
     tactics: tuple[str, ...] = ()
     """ATT&CK tactic IDs, such as TA0006; names are stored as IDs where they are known."""
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
-    """The entities from which the activity came: the client of a connection, the sender of an
-    email, the machine on which a process ran. Only as reported by the SIEM, never inferred.
-    """
+    """The entities from which the activity came, such as the client of a connection, the sender of
+    an email, or the machine on which a process ran. Only entities that the SIEM reports as sources,
+    never inferred entities."""
     targets: tuple[Entity, ...] = ()
     """The entities at which the activity was directed, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()

@@ -62,7 +62,7 @@ class Inquiry:
     provider: str | None
     """The only provider to consider; None for all."""
     asked_at: datetime
-    """The time of the request, which is `now` for the whole run."""
+    """The time of the request. Use it as the current time during the whole run."""
     previous: Report | None = None
     """The report of the previous run."""
 
@@ -76,11 +76,11 @@ class ProviderSource:
     event_kinds: tuple[EntityKind, ...] = tuple(EntityKind)
     """The entity kinds that its event search supports."""
     reason: str | None = None
-    """The reason why it is unavailable; None if it is available."""
+    """The reason why the provider is unavailable; None if it is available."""
     marking: Marking = field(default_factory=Marking)
     """The marking of its data."""
     read_until: datetime | None = None
-    """The time up to which its incidents were read; None if unknown or not applicable."""
+    """The time up to which Tocsin has read incidents; None if unknown or not applicable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,8 @@ class Sources:
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
     names_networks: bool = True
-    """Whether `[environment]` lists the internal networks; otherwise, private ones are assumed."""
+    """Whether `[environment]` lists the internal networks. Otherwise, private networks count as
+    internal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +114,11 @@ class FoundEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntities:
-    """Entities of stored incidents, the latest seen first."""
+    """Entities of stored incidents, latest sighting first."""
 
     entities: tuple[Entity, ...]
     complete: bool
-    """False if there are more than the limit, or more candidates than were compared."""
+    """False if there are more entities than the limit, or more candidates than Tocsin compares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +185,12 @@ class ListIncidents(Question[tuple[IncidentRecord, ...]]):
 class FindEntities(Question[FoundEntities]):
     """Finds the entities of stored incidents that match a pattern, as parsed by `EntityPattern`.
 
-    With a window, only those that were seen in it.
+    With a window, finds only entities that were seen in the window.
     """
 
     pattern: str
     kinds: tuple[EntityKind, ...] = (EntityKind.HOST, EntityKind.DOMAIN)
-    """The kinds of names with wildcards; networks and ranges match addresses."""
+    """The kinds that names with wildcards match; networks and ranges match addresses."""
     window: Window | None = None
     limit: int = 200
     _source: ClassVar[str] = "entities"
@@ -276,4 +277,4 @@ class QueryResult(Generic[T]):
     content: T | None = None
     """The content; None unless the question was answered."""
     reason: str | None = None
-    """The reason why the answer is missing or incomplete."""
+    """The reason why the content is missing or incomplete."""

@@ -13,7 +13,7 @@ from tocsin.model.vocabulary import IncidentStatus, Json, Severity, Vocabulary
 
 
 class NodeKind(Vocabulary):
-    """Kinds of graph nodes other than entities, which keep their own kinds."""
+    """Kinds of graph nodes other than entities. Nodes of entities have the kind of the entity."""
 
     INCIDENT = "incident"
     SESSION = "session"
@@ -24,7 +24,7 @@ class NodeKind(Vocabulary):
 class Node:
     """A node of the graph; `kind` is an entity kind or a NodeKind, `value` identifies the node.
 
-    An incident is identified by its number, a session by its ID, a technique by its ATT&CK ID.
+    The value of an incident is its number, of a session its ID, and of a technique its ATT&CK ID.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Node:
 
 
 class RelationType(Vocabulary):
-    """Meaning of an edge, read from its source to its target."""
+    """Meaning of an edge, from its source to its target."""
 
     INVOLVES = "involves"  # incident -> entity
     USES = "uses"  # incident -> technique
@@ -76,14 +76,13 @@ class Edge:
     first_seen: datetime
     last_seen: datetime
     count: int
-    """The minimum number of times that the relation was observed; 1 for an incident's own data.
+    """The minimum number of times that the relation was observed; 1 for data of an incident.
 
-    Observations between `first_seen` and `last_seen` may be repetitions.
+    Observations between `first_seen` and `last_seen` can be repetitions.
     """
     known_from: tuple[str, ...]
-    """Some of its origins, the latest first: `incident:7`, or `session:ses_01J...#12` for a step of
-    a session's ledger.
-    """
+    """The latest origins, latest first: `incident:7`, or `session:ses_01J...#12` for a step of a
+    session's ledger."""
     marking: Marking = field(default_factory=Marking)
     """The strictest marking of its origins, other than incidents."""
 
@@ -93,10 +92,10 @@ class Neighborhood:
     """The part of the graph around a node."""
 
     nodes: tuple[Node, ...]
-    """The requested node, then the others by distance."""
+    """The requested node, then other nodes by distance."""
     edges: tuple[Edge, ...]
     complete: bool
-    """False if there is more than the limit."""
+    """False if the limit was exceeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,15 +104,15 @@ class Sighting:
 
     entity: Entity
     incident_count: int
-    """The number of its incidents; 0 if it was never seen."""
+    """The number of incidents with the entity; 0 if it was never seen."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     recent: tuple[int, ...] = ()
-    """The numbers of its latest incidents, the newest first; at most 10."""
+    """The numbers of the latest incidents with the entity, newest first; at most 10."""
     internal: bool = False
-    """Whether the configuration declares it internal."""
+    """Whether the configuration declares the entity internal."""
     well_known: bool = False
-    """Whether it is common and insignificant, such as a public resolver."""
+    """Whether the entity is common and insignificant, such as a public resolver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +142,7 @@ class IncidentRecord:
     """Its latest alerts, the earliest first."""
     marking: Marking = field(default_factory=Marking)
     severity_assumed: bool = False
-    """Whether the SIEM's severity was missing or unknown, and Medium was assumed."""
+    """Whether the SIEM's severity was missing or unknown, so that Tocsin assumed Medium."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,10 +150,10 @@ class SiemEvent:
     """A record of a SIEM other than an incident: a log line, a flow, a decision."""
 
     external_id: str | None
-    """The SIEM's own identifier; None if there is none."""
+    """The identifier in the SIEM; None if there is none."""
     occurred_at: datetime
     summary: str
-    """A description on one line."""
+    """A description in one line."""
     entities: tuple[Entity, ...] = ()
     relations: tuple[Relation, ...] = ()
     fields: Mapping[str, Json] = field(default_factory=dict)
@@ -179,11 +178,11 @@ class Enrichment:
     """One sentence, without the enricher's name."""
     disposition: Disposition = Disposition.UNKNOWN
     score: int | None = None
-    """The source's own badness score from 0 to 100; None if there is none."""
+    """The threat score of the source, from 0 to 100; None if there is none."""
     tags: tuple[str, ...] = ()
     techniques: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
     facts: Mapping[str, Json] = field(default_factory=dict)
-    """The facts behind the summary, in the source's own terms."""
+    """The facts behind the summary, in the terms of the source."""
     link: str | None = None
     """A link for human readers."""

@@ -26,8 +26,9 @@ class Tlp(Vocabulary):
 class Pap(Vocabulary):
     """Permissible Actions Protocol, which limits actions; least restrictive first.
 
-    Red: no action that outsiders can see. Amber: lookups at third parties with their own data,
-    too. Green: actions that the adversary may notice, too. Clear: any action.
+    Red allows no action that outsiders can see. Amber also allows lookups in data that third
+    parties already have. Green also allows actions that the adversary can notice. Clear allows any
+    action.
     """
 
     CLEAR = "clear"
@@ -50,7 +51,7 @@ class Marking:
 
     @classmethod
     def strictest(cls, markings: Iterable[Marking]) -> Marking:
-        """Return the strictest of each; amber if there are none."""
+        """Return the strictest TLP and the strictest PAP; amber if there are no markings."""
         every = list(markings) or [cls()]
         tlp = max((marking.tlp for marking in every), key=lambda tlp: tlp.rank)
         return cls(tlp, max((marking.pap for marking in every), key=lambda pap: pap.rank))

@@ -12,9 +12,7 @@ from tocsin.model.vocabulary import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that could not be read; it is quarantined with the reason, and the feed
-    continues.
-    """
+    """A record that could not be read. Tocsin quarantines it with the reason and continues."""
 
     source: str
     location: str
@@ -28,8 +26,9 @@ class Covered:
     """An interval of one source that a page accounts for: from `start` up to, not including, `end`.
 
     Time intervals are given as datetimes, file intervals as byte offsets. `lost` is the reason why
-    an interval could not be read, `passed_over` why it was skipped on purpose; without either, it
-    was read. A lost time interval is retried later as a backfill.
+    an interval could not be read. `passed_over` is the reason why an interval was skipped on
+    purpose. Without either, the interval was read. Tocsin retries a lost time interval later as a
+    backfill.
     """
 
     source: str
@@ -63,13 +62,12 @@ class Received:
     records: int = 0
     """The number of records that were read, of any kind."""
     incomplete: tuple[str, ...] = ()
-    """The IDs of incidents with missing details; they are refreshed like new incidents."""
+    """The IDs of incidents with missing details. Tocsin refreshes these incidents like new
+    incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Received):
-    """One step of a read: its incidents, and the position from which to continue once it is
-    stored.
-    """
+    """One step of a read: its incidents, and the position from which the next read continues."""
 
     next_position: Mapping[str, Json]

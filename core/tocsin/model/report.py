@@ -12,7 +12,7 @@ from tocsin.model.vocabulary import Severity, Vocabulary
 
 
 class Persona(Vocabulary):
-    """Audience of a session: sets the depth of the investigation and the contents of the report."""
+    """Audience of a session; determines depth and contents of the report."""
 
     ANALYST = "analyst"
     THREAT_HUNTER = "threat-hunter"
@@ -38,7 +38,7 @@ class Confidence(Vocabulary):
 
 
 class Section(Vocabulary):
-    """Sections of a report; the summary with verdict and score always comes first."""
+    """Sections of a report. The summary with the verdict and the score always comes first."""
 
     SCORE = "score"
     TIMELINE = "timeline"
@@ -71,7 +71,7 @@ class Finding:
     id: str
     """`F1` and so on, in the report's order."""
     kind: str
-    """The rule that produced it, such as `shared-entity`."""
+    """The rule that produced the finding, such as `shared-entity`."""
     title: str
     severity: Severity
     statements: tuple[Statement, ...]
@@ -86,7 +86,7 @@ class Contribution:
 
     name: str
     points: float
-    """The points that it adds; negative if it reduces the score."""
+    """The points that it adds to the score; negative if it reduces the score."""
     statement: Statement
 
 
@@ -97,7 +97,7 @@ class TimelineEntry:
     at: datetime
     statement: Statement
     severity: Severity | None = None
-    """None unless it is an incident or alert."""
+    """None unless the entry is an incident or an alert."""
     source: str
     """The source, such as `provider:edge`."""
 
@@ -129,7 +129,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Findings and gaps of an investigation."""
+    """Result of an investigation, with findings and gaps."""
 
     title: str
     query: str

@@ -45,7 +45,8 @@ _ORDER = {tactic: position for position, tactic in enumerate(TACTICS)}
 def parse_tactics(values: Iterable[str]) -> Iterator[str]:
     """Yield the IDs of the tactics in `values`, which are IDs or names, such as `InitialAccess`.
 
-    Names may have any case and separators, and the prefix `attack.` of Sigma. Others yield nothing.
+    Names can have any case and separators, and the prefix `attack.` of Sigma. Unknown values yield
+    nothing.
     """
     for value in values:
         word = value.strip().lower().removeprefix("attack.")

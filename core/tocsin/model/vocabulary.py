@@ -40,7 +40,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class IncidentStatus(Vocabulary):
-    """Status of an incident; the vendor's own status is kept in `raw_status`."""
+    """Status of an incident. `raw_status` contains the status of the vendor."""
 
     NEW = "New"
     ACTIVE = "Active"

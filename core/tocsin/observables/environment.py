@@ -85,7 +85,7 @@ class Environment:
 
     @property
     def names_networks(self) -> bool:
-        """Whether the internal networks are configured; by default, private ones are assumed."""
+        """Whether internal networks are configured. If not, private networks count as internal."""
         return "internal_networks" in self.settings.model_fields_set
 
     def is_internal(self, entity: Entity) -> bool:

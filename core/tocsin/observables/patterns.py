@@ -26,7 +26,7 @@ class EntityPattern:
     text: str
     """The pattern in its usual form: `198.51.100.0/24`, `198.51.100.1-198.51.100.9`, `web-*`."""
     kinds: tuple[EntityKind, ...]
-    """The kinds of entity that it may match."""
+    """The kinds of entity that the pattern can match."""
 
     @classmethod
     def parse(cls, text: str, kinds: Iterable[EntityKind] = _NAMES) -> EntityPattern:

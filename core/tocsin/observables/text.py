@@ -25,7 +25,7 @@ _TRIM = "()[]{}*!?.,;:"
 
 
 def find_observables(text: str, limit: int = DEFAULT_LIMIT) -> Observables:
-    """Return the entities and techniques in a text, at most `limit`, including defanged ones.
+    """Return the entities and techniques in a text, including defanged entities, at most `limit`.
 
     The time is linear in the length of the text.
     """

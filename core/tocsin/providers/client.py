@@ -48,8 +48,8 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
     RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
     5.6.7. Fractions of a second are accepted, because some servers send them. A past date is
-    ignored. Without it, the time in `X-RateLimit-RetryAfter` (CrowdStrike), in seconds since 1970,
-    or the delay in `X-RateLimit-Reset` (Datadog), in seconds.
+    ignored. Without the header, use the time in `X-RateLimit-RetryAfter` (CrowdStrike), in seconds
+    since 1970, or the delay in `X-RateLimit-Reset` (Datadog), in seconds.
     """
     value = headers.get("Retry-After", "").strip()
     if not value and (reset := _EPOCH_SECONDS.fullmatch(headers.get("X-RateLimit-RetryAfter", ""))):
@@ -173,8 +173,8 @@ class ApiResponse:
 class Api:
     """Sends requests to one server, below its base URL.
 
-    `sign_in` is called when a grant is needed: at the first request, shortly before the grant
-    expires, and once after a response with status 401. It sends its own request with
+    `Api` calls `sign_in` when it needs a grant: at the first request, shortly before the grant
+    expires, and once after a response with status 401. `sign_in` sends its request with
     `signed=False`.
     """
 
@@ -192,7 +192,7 @@ class Api:
         self._signing_in = asyncio.Lock()
 
     async def get(self, path: str, **query: Any) -> ApiResponse:
-        """Send a GET request and return the response; query members that are None are omitted."""
+        """Send a GET request and return the response. Query members that are None are omitted."""
         return await self.request("GET", path, query=query)
 
     async def request(
@@ -208,13 +208,14 @@ class Api:
     ) -> ApiResponse:
         """Send a request and return the response, which is successful and JSON or empty.
 
-        `path` starts with a slash, or is a URL of the same server, such as a link to the next page;
-        the grant is never sent elsewhere.
+        `path` starts with a slash, or is a URL of the same server, such as a link to the next page.
+        The grant is never sent to another server.
 
         Raises `TryLater` for temporary errors (a server that is unavailable or overloaded, partial
         responses), with the server's delay; `CredentialsRefused` for 401 and 403; `Refused` for
         other errors in the request and for redirects; `Broken` for 5xx and for bodies that are not
         JSON or too long.
+
         """
         url, content, kind = self._url(path, query), None, {}
         if json is not None:

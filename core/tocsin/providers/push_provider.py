@@ -34,8 +34,8 @@ S = TypeVar("S", bound="PushProvider.Settings", default=Any)
 class PushProvider(Provider[S]):
     """A provider that receives pushed incidents; derive and implement `unpack`.
 
-    An intercepted signed request can be replayed within `TOLERANCE`. That is harmless: incidents
-    are stored by their IDs, so a repeated request changes nothing.
+    An attacker can replay an intercepted signed request within `TOLERANCE`. A replay is harmless:
+    Tocsin stores incidents by their IDs, so a repeated request changes nothing.
     """
 
     class Settings(Provider.Settings):
@@ -76,7 +76,7 @@ class PushProvider(Provider[S]):
             return self
 
     def streams(self) -> Sequence[str]:
-        """Return no streams, since nothing is read."""
+        """Return no streams, because a push provider reads nothing."""
         return ()
 
     async def read(
@@ -104,7 +104,10 @@ class PushProvider(Provider[S]):
             yield received
 
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:
-        """Judge a request by its token; None if it may be signed, which depends on the body."""
+        """Judge a request by its token.
+
+        Return None if it has a signature, which depends on the body.
+        """
         if self._shows_token(headers):
             return True
         return None if self._may_be_signed(headers) else False
@@ -113,11 +116,12 @@ class PushProvider(Provider[S]):
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
         """Parse the body of a request; raises `Refused` if it is invalid.
 
-        `received_at` is the time of incidents that have none. It can be long ago: an intake keeps
-        requests until the database is available.
+        Use `received_at` as the time of incidents without a time. The request can be hours old,
+        because an intake keeps requests until the database is available.
 
-        Returns its contents in batches, each stored in a separate transaction: a generator keeps
-        only one batch in memory. It runs in a thread, since large bodies take time.
+        Returns the contents in batches, and Tocsin stores each batch in a separate transaction. A
+        generator keeps only one batch in memory. This method runs in a thread, because large bodies
+        take time.
         """
 
     def _shows_token(self, headers: Mapping[str, str]) -> bool:

@@ -60,7 +60,7 @@ class WindowSource(RecordSource, Protocol):
         ...
 
     def longest_window(self, stream: str) -> timedelta | None:
-        """Return the longest window of one query, None for unlimited."""
+        """Return the longest window of one query, or None for no limit."""
         ...
 
 

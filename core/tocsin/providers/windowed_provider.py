@@ -37,11 +37,11 @@ S = TypeVar("S", bound="WindowedProvider.Settings", default=Any)
 class WindowedProvider(Provider[S]):
     """A provider that queries changes by windows of time; derive and implement the query.
 
-    Both ends of a window are fixed until its last page is stored. Windows overlap, and records in
-    the overlap are recognized by their content, so that simultaneous and late changes are not
-    missed and known records are not stored again. A page that fails is requested again, then in
-    smaller and smaller windows until the failing second is found, which is recorded as lost and
-    retried later.
+    Both ends of a window are fixed until its last page is stored. Windows overlap, so that
+    simultaneous and late changes are not missed. The provider recognizes records in the overlap by
+    their content and does not store them again. If a page fails, the provider requests it again,
+    and then splits the window until it finds the failing second. It records this second as lost and
+    retries it later.
     """
 
     class Settings(Provider.Settings):
@@ -69,7 +69,7 @@ class WindowedProvider(Provider[S]):
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
             max_length=10,
-            description="Ages at which to refresh a new incident, since alerts and entities may "
+            description="Ages at which to refresh a new incident, because alerts and entities can "
             "arrive late.",
         )
 
@@ -96,8 +96,8 @@ class WindowedProvider(Provider[S]):
 
         `token` is None for the first page, then the `next_token` of the previous page. Request
         `limit` records, in ascending order of change time if the SIEM supports that. The ends of
-        the window are whole seconds. Raises what `Api.request` raises; never return incomplete
-        results.
+        the window are whole seconds. Raises the same errors as `Api.request`. Never return
+        incomplete results.
         """
 
     @abstractmethod
@@ -110,16 +110,17 @@ class WindowedProvider(Provider[S]):
     def record_version(self, record: Mapping[str, Json]) -> Json:
         """Return the part of a record that is constant until the incident changes: all of it.
 
-        Omit members that differ in every response, such as a search score or a remaining time;
-        otherwise each read stores the whole overlap again.
+        Omit members that differ in every response, such as a search score or a remaining time.
+        Otherwise, each read stores the whole overlap again.
         """
         return record
 
     def longest_window(self, stream: str) -> timedelta | None:  # noqa: ARG002
-        """Return the longest window of one query, None for unlimited.
+        """Return the longest window of one query, or None for no limit.
 
-        With None, one query covers all of an outage: use it only if the API pages through any
-        number of records, and if a longer query costs the SIEM no more than several short ones.
+        With None, one query covers the whole time of an outage. Return None only if the API pages
+        through any number of records, and if a long query costs the SIEM no more than several short
+        queries.
         """
         longest: timedelta = self.settings.longest_window
         return longest
@@ -127,14 +128,13 @@ class WindowedProvider(Provider[S]):
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
         """Return the incident with details that the list lacks, such as its entities.
 
-        Called only for new versions. After `TryLater` the previous records
-        are stored, and reading continues from there; after any other error the incident is stored
-        without details.
+        Called only for new versions. After `TryLater`, Tocsin stores the previous records and
+        continues from there. After any other error, Tocsin stores the incident without details.
         """
         return incident
 
     async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:
-        """Return up to ten records from the last hour, or else from the last day or week."""
+        """Return up to ten records from the last hour, or otherwise from the last day or week."""
         end = floor_to_second(self.tools.clock.now() - self.settings.settle_delay)
         for span in _SAMPLE_SPANS:
             window = Window(end - span, end)

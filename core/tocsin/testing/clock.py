@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class ManualClock:
-    """A `tocsin.Clock` that only advances on request; sleeping advances it."""
+    """A `tocsin.Clock` that advances only when you advance it or when code sleeps."""
 
     def __init__(self, now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)) -> None:
         self._now = now

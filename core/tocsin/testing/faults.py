@@ -50,7 +50,7 @@ class Fault(StrEnum):
     RESTARTED = auto()
     """The connection breaks without a response; sessions and page tokens are dropped."""
     LOST = auto()
-    """The next request that is not a GET is processed, and its response is lost."""
+    """The SIEM processes the next request that is not a GET, and the response is lost."""
     EXPIRED_PAGE = auto()
     """The next page token that is used has expired: 400."""
     REPEATED_PAGE = auto()

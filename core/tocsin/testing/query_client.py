@@ -38,7 +38,7 @@ class RecordedStep:
 class ScriptedQueryClient(QueryScript):
     """Query client that answers from a script, and stores each step with its number in `steps`.
 
-    Windows, limits and orders match the service. Concurrent questions from two tasks raise
+    Windows, limits and order match the service. Concurrent questions from two tasks raise
     AssertionError, because the order of the steps would not be deterministic.
     """
 
@@ -79,7 +79,8 @@ class ScriptedQueryClient(QueryScript):
     def check(self) -> None:
         """Raise AssertionError after a forbidden question or an incomplete replay.
 
-        Call it when the run is over, because an investigator may have caught the original error.
+        Call this method after the run, because an investigator might have caught the original
+        error.
         """
         if self._trouble:
             raise self._trouble

@@ -53,18 +53,18 @@ class QueryScript:
 
     incidents: Sequence[IncidentRecord] = ()
     events: Mapping[str, Sequence[SiemEvent]] = field(default_factory=dict)
-    """Events by provider; only the providers listed here answer event queries."""
+    """Events by provider; only these providers answer event queries."""
     enrichments: Mapping[str, Sequence[Enrichment]] = field(default_factory=dict)
-    """Enrichments by enricher; only the enrichers listed here answer."""
+    """Enrichments by enricher; only these enrichers answer."""
     edges: Sequence[Edge] = ()
     matches: Sequence[Match] = ()
-    """Results of `SearchHistory`, if their title contains every word."""
+    """Results of `SearchHistory`; a result matches if its title contains every word."""
     environment: Environment = field(default_factory=Environment)
-    """Decides which entities are internal or well known."""
+    """Identifies internal and well-known entities."""
     away: Mapping[str, str] = field(default_factory=dict)
     """Unavailable sources with the reason: `provider:edge`, `enricher:lists`, `graph`."""
     sources: Sources | None = None
-    """The available sources; by default, those named above."""
+    """The available sources; by default, the sources in the other fields."""
     each_takes: timedelta = timedelta(0)
     """The reported duration of each question."""
 

@@ -25,7 +25,7 @@ class RemoteObject:
     id: str
     """The ID that receipts return."""
     observables: Sequence[str] = ()
-    """The values of its observables; a value that was added twice is listed twice."""
+    """The values of the observables. If a value was added twice, it occurs twice."""
     notes: Sequence[str] = ()
     is_open: bool = True
 

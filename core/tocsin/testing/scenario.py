@@ -52,11 +52,11 @@ class ScheduledFault:
     skew: timedelta | None = None
     """The new offset of the SIEM's clock."""
     poisons: bool = False
-    """Whether the next incident that changes breaks every list for an hour."""
+    """Whether the next incident that changes makes every list fail for an hour."""
 
 
 class Scenario:
-    """Changes in a SIEM from `start` on, `changes` in total, the same for the same seed.
+    """A sequence of `changes` in a SIEM from `start` on. The same seed produces the same sequence.
 
     Incidents appear, change, escalate, close and merge. Some arrive in bursts with equal
     timestamps, some become visible late, some get their entities later, and some are malformed.

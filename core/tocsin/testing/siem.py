@@ -24,12 +24,12 @@ class Case:
     """A severity, or the vendor's string for an unknown severity."""
     created_at: datetime
     changed_at: datetime
-    """The SIEM's own time of this version, to the microsecond."""
+    """The time of this version in the SIEM, to the microsecond."""
     status: IncidentStatus = IncidentStatus.NEW
     description: str = ""
     entities: tuple[Entity, ...] = ()
     merged_into: str | None = None
-    """The ID of the incident that this one was merged into."""
+    """The ID of the incident into which this incident was merged."""
     visible_at: datetime | None = None
     """The true time from which the API shows this version; None for immediately."""
     entities_at: datetime | None = None
@@ -53,8 +53,8 @@ class LogEvent:
 class Siem:
     """Every version of every incident, a log of events, and comments on incidents.
 
-    `clock` has the true time. The SIEM's own clock, which stamps `changed_at` and `created_at`, is
-    ahead of it by `skew`, which may change at any time.
+    `clock` has the true time. The clock of the SIEM, which sets `changed_at` and `created_at`, is
+    ahead by `skew`. You can change `skew` at any time.
     """
 
     def __init__(self, clock: Clock, skew: timedelta = timedelta(0)) -> None:
@@ -111,16 +111,16 @@ class Siem:
     def created(self, window: Window) -> list[Case]:
         """Return the visible incidents that were created in `window`, in order.
 
-        Many vendors can only list by creation time, and do not report changes.
+        Many vendors can list only by creation time, and do not report changes.
         """
         first, last = (bisect_left(self._births, (end, "")) for end in (window.start, window.end))
         found = (self.get(name) for _, name in self._births[first:last])
         return [case for case in found if case is not None]
 
     def versions(self, window: Window) -> list[Case]:
-        """Return every visible version that was stamped in `window`, in order.
+        """Return every visible version whose `changed_at` is in `window`, in order.
 
-        This suits vendors that write a new record for each change.
+        Use this method for vendors that write a new record for each change.
         """
         now = self.clock.now()
         first, last = (bisect_left(self._timeline, (end, "")) for end in (window.start, window.end))

@@ -44,13 +44,13 @@ class Simulator(VendorApi):
     """API of one SIEM; `async with` serves it at `url`."""
 
     most_per_page: ClassVar[int] = 100
-    """The vendor's page limit, which also applies if a client requests more."""
+    """The page limit of the vendor, which also applies if a client requests more records."""
     newest_first: ClassVar[bool] = False
     session_lifetime: ClassVar[timedelta] = timedelta(hours=1)
     page_token_lifetime: ClassVar[timedelta] = timedelta(minutes=10)
 
     def __init__(self, siem: Siem, *, port: int = 0) -> None:
-        """Serve a SIEM, at a free port unless one is given."""
+        """Serve a SIEM on `port`, or on a free port if it is 0."""
         self.siem = siem
         super().__init__(siem.clock, port=port)
         self.most_per_minute: int | None = None
@@ -75,7 +75,7 @@ class Simulator(VendorApi):
     def is_signed(self, request: web.Request) -> bool | Awaitable[bool]:
         """Return whether a request is authenticated. Default: whether it has a valid session.
 
-        It may be a coroutine function, for credentials in the body.
+        If the credentials are in the body, this method can be a coroutine function.
         """
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return scheme == "Bearer" and self.has_session(token)
@@ -96,8 +96,9 @@ class Simulator(VendorApi):
     def page(self, window: Window, *, limit: int, token: str | None = None) -> ListedPage:
         """Return the page of a token, or the first page of the changes in a window.
 
-        A token points after the last incident of the previous page, so that concurrent changes
-        shift nothing. Raises `ErrorResponse` for an expired token and for a poisoned incident.
+        A token points to the position after the last incident of the previous page, so that
+        concurrent changes do not shift the pages. Raises `ErrorResponse` for an expired token and
+        for a poisoned incident.
         """
         cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
         start = 0 if token is None else self._place(cases, token)
@@ -116,7 +117,7 @@ class Simulator(VendorApi):
     ) -> Sequence[Case]:
         """Return the changes in a window from `offset` on, for other kinds of pagination.
 
-        In place of a window, it takes the cases of any other list, such as `siem.created(window)`.
+        Instead of a window, you can pass the cases of another list, such as `siem.created(window)`.
         """
         if isinstance(cases, Window):
             cases = self.siem.changed(cases)[:: -1 if self.newest_first else 1]
@@ -136,20 +137,20 @@ class Simulator(VendorApi):
         return case
 
     def show(self, case: Case) -> dict[str, Any]:
-        """Return the API's record of an incident; unreadable for a malformed one."""
+        """Return the API's record of an incident; unreadable if the incident is malformed."""
         record = self.render(case)
         return _corrupt(record) if case.malformed else record
 
     def logged(
         self, window: Window, entity: Entity, *, limit: int, offset: int = 0
     ) -> Sequence[LogEvent]:
-        """Return the log events of an entity in a window, the latest first, from `offset` on."""
+        """Return the log events of an entity in a window from `offset` on, latest first."""
         found = self.siem.logged(window, entity)
         page = found[offset : offset + min(limit, self.most_per_page)]
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
     def show_log_event(self, log_event: LogEvent) -> dict[str, Any]:
-        """Return the API's record of a log event; unreadable for a malformed one."""
+        """Return the API's record of a log event; unreadable if the log event is malformed."""
         record = self.render_log_event(log_event)
         return _corrupt(record) if log_event.malformed else record
 
@@ -158,7 +159,7 @@ class Simulator(VendorApi):
     def fail(self, *faults: Fault, times: int = 1, where: str = "") -> None:
         """Make the next requests fail, one for each fault, `times` times.
 
-        Only requests whose path contains `where` count.
+        Affects only requests whose path contains `where`.
         """
         self._faults += [(fault, where) for _ in range(times) for fault in faults]
 

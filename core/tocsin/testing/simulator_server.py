@@ -17,8 +17,8 @@ _HISTORY = timedelta(hours=12)
 def run_simulator(kind: type[Simulator], *, port: int = 8099, changes: int = 500) -> None:
     """Serve a simulator on a local port in real time, until Ctrl+C.
 
-    It starts halfway through a `Scenario` with this many changes: it has already made half of them,
-    and makes the others over the next hours.
+    The simulator starts halfway through a `Scenario` with this number of changes: half of the
+    changes have already happened, and the other half follows over the next hours.
     """
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve_simulator(kind, port, changes))

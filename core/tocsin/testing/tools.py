@@ -42,7 +42,7 @@ E = TypeVar("E", bound=Enricher)
 
 
 def loopback_client() -> GuardedClient:
-    """Return an HTTP client for plugins that may reach this machine.
+    """Return an HTTP client for plugins that can reach this machine.
 
     Close it after the test with `await client.close()`.
     """
@@ -50,7 +50,7 @@ def loopback_client() -> GuardedClient:
 
 
 def loopback_sockets(ca_file: str | None = None) -> Sockets:
-    """Return sockets for plugins that may reach this machine.
+    """Return sockets for plugins that can reach this machine.
 
     `ca_file` replaces the system's certificate authorities.
     """
@@ -88,7 +88,7 @@ def make_tools(
 async def open_provider(
     kind: type[P], *, clock: Clock | None = None, name: str = "test", **settings: Any
 ) -> AsyncGenerator[P, None]:
-    """Yield a started provider of this type, with a client that may reach this machine.
+    """Yield a started provider of this type, with a client that can reach this machine.
 
     Settings are given as in `plugins.toml`, with secrets as text.
     """
@@ -111,7 +111,7 @@ async def open_enricher(
     knowledge: Knowledge | None = None,
     **settings: Any,
 ) -> AsyncGenerator[E, None]:
-    """Yield a started enricher of this type, with a client that may reach this machine.
+    """Yield a started enricher of this type, with a client that can reach this machine.
 
     Settings are given as in `plugins.toml`, with secrets as text.
     """

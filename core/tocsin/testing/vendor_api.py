@@ -22,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[Any]]
 
 
 class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
-    """Raise it in a handler to send an error response."""
+    """Error response; raise it in a handler."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
@@ -75,14 +75,14 @@ class VendorApi(ABC):
     def is_signed(self, request: web.Request) -> bool | Awaitable[bool]:
         """Return whether a request has valid credentials.
 
-        It may be a coroutine function, for credentials in the body.
+        If the credentials are in the body, this method can be a coroutine function.
         """
 
     def refuse(self, refusal: ErrorResponse) -> web.Response:
         """Return the vendor's response to a request that it refuses, or that fails.
 
-        Default: the status, with the reason in JSON, and `refusal.headers`. Override it for an API
-        whose errors look different, such as `200` with `{"error": ...}`.
+        Default: the status, with the reason in JSON, and `refusal.headers`. Override this method if
+        errors of the API have a different form, such as `200` with `{"error": ...}`.
         """
         response = self.json({self._reason: refusal.reason}, refusal.status)
         response.headers.update(refusal.headers)
@@ -158,7 +158,7 @@ class VendorApi(ABC):
 
     @property
     def sends_delays(self) -> bool:
-        """Whether its own responses to throttled requests have Retry-After."""
+        """Whether responses of the simulator to throttled requests have Retry-After."""
         return "Retry-After" in self.refuse(self._to_refusal(Fault.THROTTLED)).headers
 
     def _to_refusal(self, fault: Fault) -> ErrorResponse:

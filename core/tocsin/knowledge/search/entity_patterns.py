@@ -22,8 +22,8 @@ def find_matching_entities(
 ) -> tuple[list[Entity], bool]:
     """Return the matching entities, the latest seen first, and whether these are all.
 
-    With a window, only those that were seen in it. The names that begin as the pattern does are
-    compared, the latest seen 20,000 of them.
+    With a window, finds only entities that were seen in the window. The names that begin as the
+    pattern does are compared, the latest seen 20,000 of them.
     """
     rows = connection.execute(_select_candidates(pattern, window)).all()
     found = (Entity(EntityKind(kind), value) for kind, value in rows[:MAX_COMPARED])

@@ -69,8 +69,8 @@ class ChannelEvents:
     ) -> Event:
         """Return the event for a completed investigation that is related to these subjects.
 
-        Its report rates the incident's first address as malicious, one new address, and those in
-        `also`.
+        The report rates these addresses as malicious: the first address of the incident, one new
+        address, and the addresses in `also`.
         """
         event = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
         report = self._report(FOUND_ADDRESS, *also, title=title)

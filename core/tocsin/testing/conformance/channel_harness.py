@@ -41,12 +41,12 @@ class ChannelSuite(EventLoopRules):
         """
 
     def template_paths(self) -> Sequence[Path]:
-        """Return the directories of the channel's templates. Default: the shipped ones."""
+        """Return the directories of the channel's templates. Default: the shipped templates."""
         return _load_shipped_templates()
 
     @abstractmethod
     def harness(self, **settings: Any) -> ChannelHarness:
-        """Return a harness for the channel, with these settings in addition to its usual ones."""
+        """Return a harness for the channel, with these settings in addition to `settings`."""
 
 
 class ChannelHarness(ChannelEvents, ABC):
@@ -84,7 +84,7 @@ class ChannelHarness(ChannelEvents, ABC):
         self.restart()
 
     def restart(self) -> None:
-        """Continue with a new channel object, which remembers nothing."""
+        """Continue with a new channel object, without any state."""
         self.__dict__.pop("channel", None)
 
     @cached_property
@@ -96,7 +96,7 @@ class ChannelHarness(ChannelEvents, ABC):
         return kind(self.checked_settings(), make_tools(self.http, NAME, self.clock))
 
     def checked_settings(self, **settings: Any) -> Any:
-        """Return the channel's validated settings, with these in addition to its usual ones."""
+        """Return the channel's validated settings: the usual settings and these."""
         usual = {"timeout": _TIMEOUT, **self.suite.settings(self.server.url)}
         given = {**usual, **self._settings, **settings}
         return make_settings(self.suite.channel, NAME, **given)
@@ -109,7 +109,7 @@ class ChannelHarness(ChannelEvents, ABC):
 
     @property
     def contract(self) -> Contract | None:
-        """The contract of the receiver whose templates are used."""
+        """The contract of the receiver that provides the templates."""
         return self._renderer.contract(self.channel.settings.template)
 
     async def failure(self, doing: Awaitable[object]) -> Exception | None:
@@ -125,14 +125,14 @@ class EventChannelSuite(ChannelSuite):
         return [web.route("*", "/{path:.*}", _accept)]
 
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
-        """Return the receiver's response to a request that it refuses, in its own shape.
+        """Return the receiver's response to a request that it refuses, in the receiver's format.
 
-        Override it for a receiver that reports errors with status 200. Default: only statuses.
+        Override this method if the receiver reports errors with status 200. Default: only statuses.
         """
         return None
 
     def harness(self, **settings: Any) -> EventChannelHarness:
-        """Return a harness for the channel, with these settings in addition to its usual ones."""
+        """Return a harness for the channel, with these settings in addition to `settings`."""
         return EventChannelHarness(self, settings)
 
     async def exercise(self) -> None:
@@ -155,7 +155,7 @@ class EventChannelHarness(ChannelHarness):
         return self
 
     async def deliver(self, event: Event, attempt: int = 1) -> Receipt:
-        """Return the receipt of one attempt; raises what the channel raises."""
+        """Return the receipt of one attempt. Raises the errors of the channel."""
         delivery = Delivery(
             id="dlv_1",
             event=event,

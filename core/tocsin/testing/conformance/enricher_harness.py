@@ -42,9 +42,9 @@ class EnricherSuite(EventLoopRules):
 
     enricher: ClassVar[type[Enricher]]
     known: ClassVar[Sequence[Entity]]
-    """Entities that the source knows: two or more, of as many kinds as possible."""
+    """Entities for which the source has data: two or more, of as many kinds as possible."""
     unknown: ClassVar[Sequence[Entity]] = ()
-    """Entities that the source does not know; empty if it knows everything."""
+    """Entities for which the source has no data, if any."""
     environment: ClassVar[Environment] = Environment()
     knowledge: ClassVar[Knowledge] = NoKnowledge()
 
@@ -60,9 +60,9 @@ class EnricherSuite(EventLoopRules):
         return ()
 
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
-        """Return the server's response to a request that it refuses, in its own shape.
+        """Return the server's response to a request that it refuses, in the server's format.
 
-        Override it for a source that reports errors with status 200. Default: only statuses.
+        Override this method if the source reports errors with status 200. Default: only statuses.
         """
         return None
 
@@ -71,7 +71,7 @@ class EnricherSuite(EventLoopRules):
         return EnricherHarness(self)
 
     async def exercise(self) -> None:
-        """Ask about the known entities, and check the source."""
+        """Query the known entities, and check the source."""
         async with self.harness() as harness:
             await harness.ask(self.known)
             await harness.enricher.check()

@@ -20,11 +20,11 @@ class FileConformance(Conformance):
     """Base of the rules for providers that follow files."""
 
     file_name = "feed.json"
-    """The writer's name for its file."""
+    """The name that the writing program gives to its file."""
 
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case, as the writer writes it."""
+        """Return the record of a case in the format of the file."""
 
     def log_record(self, log_event: LogEvent) -> dict[str, Any]:
         """Return the record of a log event that is not an incident; needed if the provider has
@@ -41,11 +41,17 @@ class FileConformance(Conformance):
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
     def rotate(self, path: Path) -> Path:
-        """Rotate the file as the writer does, and return its new path. Default: suffix `.1`."""
+        """Rotate the file as the writing program does, and return its new path.
+
+        Default: suffix `.1`.
+        """
         return path.rename(path.with_name(f"{path.name}.1"))
 
     def compress(self, path: Path) -> Path:
-        """Compress a rotated file as its writer does, and return its new path. Default: gzip."""
+        """Compress a rotated file as the writing program does, and return its new path.
+
+        Default: gzip.
+        """
         compressed = path.with_name(f"{path.name}.gz")
         compressed.write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
@@ -69,7 +75,7 @@ class FileHarness(Harness):
         return self._suite.settings(self.path)
 
     def render(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case, as the writer writes it."""
+        """Return the record of a case in the format of the file."""
         return self._suite.record(case)
 
     def keep(self, case: Case) -> Case:

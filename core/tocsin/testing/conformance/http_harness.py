@@ -51,7 +51,7 @@ class HttpConformance(Conformance):
         return {**given, **dict.fromkeys(secret, "not-the-right-one")} if secret else {}
 
     def harness(self, *, most_per_page: int | None = None) -> HttpHarness:
-        """Return a harness for the provider, with a lower page limit of the vendor if given."""
+        """Return a harness for the provider, with the page limit `most_per_page` if given."""
         return HttpHarness(self, most_per_page)
 
 

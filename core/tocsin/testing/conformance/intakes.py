@@ -36,7 +36,7 @@ class IntakeRules:
         """Run empty servers, and yield the settings with which the intake reaches them."""
 
     async def lose_stream(self) -> None:
-        """Remove everything that the servers hold, as a lost disk does."""
+        """Delete all data of the servers, as the loss of a disk would."""
         does_not_apply("the servers cannot lose their data")
 
     async def stop_servers(self) -> None:
@@ -67,7 +67,7 @@ class IntakeRules:
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[Intake]:
-        """Yield a started intake with servers of its own."""
+        """Yield a started intake with separate servers."""
         async with self.serve() as settings, self.open(settings) as intake:
             yield intake
 

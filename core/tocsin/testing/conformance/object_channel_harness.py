@@ -35,7 +35,7 @@ class ObjectChannelSuite(ChannelSuite):
         return not issubclass(self.channel.Settings, TicketSettings)
 
     def harness(self, **settings: Any) -> ObjectChannelHarness:
-        """Return a harness for the channel, with these settings in addition to its usual ones."""
+        """Return a harness for the channel, with these settings in addition to `settings`."""
         return ObjectChannelHarness(self, settings)
 
     async def exercise(self) -> None:
@@ -48,8 +48,8 @@ class ObjectChannelSuite(ChannelSuite):
 class ObjectChannelHarness(ChannelHarness):
     """One test run of a channel; `async with` sets it up and cleans up.
 
-    `bring` delivers an event as the core does: it repeats attempts until one succeeds, and
-    remembers the receiver's ID for the object of each subject.
+    `bring` delivers an event as the service does: it repeats attempts until one succeeds, and
+    stores the receiver's ID for the object of each subject.
     """
 
     def __init__(self, suite: ObjectChannelSuite, settings: Mapping[str, Any]) -> None:
@@ -66,10 +66,10 @@ class ObjectChannelHarness(ChannelHarness):
         return self.simulator.objects()
 
     async def attempt(self, event: Event, *, waited: timedelta = timedelta(0)) -> Receipt:
-        """Return the receipt of one attempt; raises what the channel raises.
+        """Return the receipt of one attempt. Raises the errors of the channel.
 
-        A change is handed to `follow`. The attempt starts `waited` after its claim. As in the core,
-        the recorded start is the latest possible moment while the attempt has not ended.
+        A change goes to `follow`. The attempt starts `waited` after its claim. As in the service,
+        the recorded start of an unfinished attempt is the latest possible time.
         """
         delivery = self._delivery(event)
         self._begun[event.id] = self.clock.now() + HEARTBEAT
@@ -103,9 +103,9 @@ class ObjectChannelHarness(ChannelHarness):
     async def bring(
         self, event: Event, *, remember: bool = True, waited: timedelta = timedelta(0)
     ) -> Receipt:
-        """Return the receipt of an event after as many attempts as it takes.
+        """Return the receipt of an event after as many attempts as necessary.
 
-        With `remember=False`, the node dies before it records the result.
+        With `remember=False`, the node crashes before it records the result.
         """
         for _ in range(_TRIES):
             claimed_at = self.clock.now()
@@ -122,6 +122,6 @@ class ObjectChannelHarness(ChannelHarness):
         raise RuleViolation(f"the event was not delivered in {_TRIES} attempts")
 
     def wait_out(self, error: PluginFailure) -> None:
-        """Advance the clock by as much as the core waits after this failure."""
+        """Advance the clock by the time that the service waits after this failure."""
         after = error.after if isinstance(error, TryLater) else None
         self.clock.advance(seconds=(after or _PAUSE).total_seconds())

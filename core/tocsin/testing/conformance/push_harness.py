@@ -37,7 +37,7 @@ class PushConformance(Conformance):
     """Base of the rules for providers that receive pushed requests."""
 
     batches: ClassVar[bool] = True
-    """Whether one request may contain several records."""
+    """Whether one request can contain several records."""
 
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
