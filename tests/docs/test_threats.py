@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 UNTESTED = {
     "Key IDs revealed by timing": "None; accepted",
     "A compromised OpenID Connect issuer": "None; accepted",
-    "Loops between a SIEM that is read and a platform that is written to": "None; not detected",
+    "Loops between a source SIEM and a destination platform": "None; not detected",
     "Emails that pretend to come from Tocsin": "None; not detected",
 }
 
