@@ -20,7 +20,7 @@ from tocsin.accounting.coverage_queries import (
     to_intervals,
 )
 from tocsin.accounting.gaps import Gap, find_gaps
-from tocsin.accounting.intervals import Interval, Period
+from tocsin.accounting.intervals import MAX_LISTED, Interval, Period
 from tocsin.accounting.stalled_streams import STALL_TOLERANCE, find_stalled_streams, load_last_reads
 from tocsin.clock import isoformat
 from tocsin.incidents import (
@@ -31,6 +31,7 @@ from tocsin.incidents import (
     iter_still_lost,
     represent_point,
 )
+from tocsin.stops import StopKind, list_stops
 
 _SOURCE = ("provider", "stream", "source", "unit")
 _COUNTED = ("records", "new", "changed", "rejected")
@@ -64,11 +65,11 @@ def report_coverage(connection: Connection, period: Period) -> CoverageReport:
     around = load_rows_between(connection, period.since - ROW_SPAN, period.until + ROW_SPAN)
     rows = [row for row in around if row["finished_at"] in period]
     failures = [row for row in rows if not is_accounted(row)]
-    recently = period.until - STALL_TOLERANCE
+    recently, read = period.until - STALL_TOLERANCE, load_last_reads(connection)
     lately = (row for row in around if row["finished_at"] > recently)
     failing = {get_stream_key(row) for row in lately if not is_accounted(row)}
+    failing |= _list_stopped_streams(connection, read, Period(recently, period.until))
     passed_over = (row for row in rows if row["outcome"] == CoverageOutcome.PASSED_OVER)
-    read = load_last_reads(connection)
     return CoverageReport(
         coverage=_list_sources(row for row in rows if is_accounted(row)),
         gaps=_list_gaps(connection, around, period),
@@ -79,6 +80,15 @@ def report_coverage(connection: Connection, period: Period) -> CoverageReport:
         failures=[_represent_failure(row, read.get(get_stream_key(row))) for row in failures],
         silent=find_stalled_streams(connection, read, failing, period),
     )
+
+
+def _list_stopped_streams(
+    connection: Connection, streams: Iterable[StreamKey], period: Period
+) -> set[StreamKey]:
+    """Return the streams of providers that were stopped at any time in the period."""
+    stops = list_stops(connection, period.since, period.until, MAX_LISTED)
+    stopped = {stop.name for stop in stops if stop.kind is StopKind.PROVIDER}
+    return {key for key in streams if key.provider in stopped}
 
 
 def _list_sources(rows: Iterable[RowMapping]) -> list[dict[str, Any]]:

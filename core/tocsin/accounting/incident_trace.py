@@ -9,10 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from tocsin.accounting.delivery_outcomes import classify_event, rank_state
+from tocsin.accounting.intervals import MAX_LISTED
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
 from tocsin.incidents import AlertDecision, load_history, represent_point
 from tocsin.model import EventType, NodeKind
+from tocsin.stops import StopKind, list_stops
 from tocsin.store.tables import (
     attempts,
     coverage,
@@ -149,6 +151,8 @@ def _represent_write_back(row: RowMapping) -> dict[str, Any]:
     return {name: row[name] for name in _WRITTEN} | moments
 
 
+_NO_END = "~"
+"""Later than every time in JSON."""
 ALERT_WORDS = {
     AlertDecision.ALERTED: "an incident-alert event was created",
     AlertDecision.BELOW_THRESHOLD: "the severity is below Medium; no alert",
@@ -167,6 +171,7 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
     if incident is None:
         return None
     subject = f"incident:{number}"
+    events = load_events_about(connection, subject)[subject]
     return {
         "incident": _represent_incident(incident),
         "coverage": _load_coverage(connection, incident["coverage_id"]),
@@ -174,10 +179,34 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
             "outcome": incident["alert_outcome"],
             "detail": ALERT_WORDS[incident["alert_outcome"]],
         },
-        "events": load_events_about(connection, subject)[subject],
+        "events": events,
+        "stops": _list_stops(connection, incident, events),
         "triage": load_history(connection, number),
         "investigations": load_investigations(connection, number),
     }
+
+
+def _list_stops(
+    connection: Connection, incident: RowMapping, events: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the stops that delayed the read of an incident or the deliveries of its events."""
+    since = min(incident["occurred_at"], incident["created_at"])
+    found = [stop.represent_history() for stop in list_stops(connection, since, None, MAX_LISTED)]
+    provider = StopKind.PROVIDER, incident["provider"]
+    spans = {provider: (isoformat(since), isoformat(incident["created_at"]))}
+    for event in events:
+        for delivery in event["deliveries"]:
+            key = StopKind.DESTINATION, delivery["destination"]
+            begin, end = spans.get(key, (event["timestamp"], ""))
+            latest = delivery["finished_at"] or _NO_END
+            spans[key] = min(begin, event["timestamp"]), max(end, latest)
+    return [
+        stop
+        for stop in found
+        if (span := spans.get((stop["kind"], stop["name"])))
+        and stop["since"] <= span[1]
+        and span[0] <= (stop["ended_at"] or _NO_END)
+    ]
 
 
 def _represent_incident(row: RowMapping) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.accounting.triage_report import summarize_triage
 from tocsin.clock import isoformat
 from tocsin.incidents import LOST_PUSHES, PUSH_STREAM, AlertDecision, list_backlogs
+from tocsin.stops import list_stops
 from tocsin.store.tables import incidents, removed_incidents
 
 
@@ -40,6 +41,10 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "silent": reading.silent,
         "quarantined": reading.quarantined,
         "waiting_pushes": _list_waiting(connection),
+        "stops": [
+            stop.represent_history()
+            for stop in list_stops(connection, period.since, period.until, MAX_LISTED)
+        ],
         "incidents": _count_incidents(connection, period),
         "triage": summarize_triage(connection, period),
         "events": arrivals.events,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
+from tocsin.cli.emergency_stops import For, Reason, Until, build_stop
 from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.model import EventType
@@ -25,7 +27,7 @@ _COLUMNS = Columns(
     ),
     brief=("name", "plugin", "state", "failures", "held_until", "reason"),
 )
-_DETAILS = (*_COLUMNS.every, "waiting", "dead", "detail", "settings", "secrets")
+_DETAILS = (*_COLUMNS.every, "waiting", "dead", "detail", "stop", "settings", "secrets")
 _RESUMED = (*_COLUMNS.every, "released")
 _OUTCOME = (
     "outcome",
@@ -112,13 +114,20 @@ def resume(
 
 @app.command()
 def disable(
-    name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+    *,
+    name: Name,
+    until: Until = None,
+    lasting: For = None,
+    reason: Reason = None,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Stop sending to a destination until it is enabled.
+    """Stop sending to a destination, until a time or until it is enabled.
 
     Its events are queued. Applying a file does not enable it.
     """
-    _switch(name, url, token, is_enabled=False, as_json=as_json)
+    _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
 
 @app.command()
@@ -126,13 +135,13 @@ def enable(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
     """Enable a destination that was disabled by hand, and send its queued deliveries."""
-    _switch(name, url, token, is_enabled=True, as_json=as_json)
+    _switch(name, url, token, {"enabled": True}, as_json=as_json)
 
 
 def _switch(
-    name: str, url: str | None, token: str | None, *, is_enabled: bool, as_json: bool
+    name: str, url: str | None, token: str | None, body: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    path, body = admin_path("destinations", name), {"enabled": is_enabled}
+    path = admin_path("destinations", name)
     record = run_on_api(url, token, lambda api: api.call("PATCH", path, body=body))
     print_record(record, _COLUMNS.every, as_json=as_json)
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
+from tocsin.cli.emergency_stops import describe_past_stop
 from tocsin.cli.marks import Mark
 from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_marked, print_records
 from tocsin.clock import SystemClock
@@ -101,10 +102,10 @@ def _parse_since(text: str) -> timedelta:
 def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the account, section by section.
 
-    The sections are coverage with failed reads, incidents, triage, events, followed changes,
-    destinations, undelivered events and anomalies (UNACCOUNTED). Within a section, rows keep
-    the order in which `accounting.report_period` returns them: sources and destinations by name,
-    undelivered events by time (oldest first), anomalies by kind.
+    The sections are coverage with failed reads, incidents, emergency stops, triage, events,
+    followed changes, destinations, undelivered events and anomalies (UNACCOUNTED). In a section,
+    rows keep the order in which `accounting.report_period` returns them: sources and destinations
+    by name, undelivered events by time (oldest first), anomalies by kind.
     """
     yield from _coverage_records(proof)
     for name, count in proof["incidents"].items():
@@ -113,6 +114,9 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for waiting in proof["waiting_pushes"]:
         numbers = f"numbers {waiting['stored'] + 1} to {waiting['accepted']} of the intake"
         yield _record("waiting pushes", waiting["provider"], waiting["since"], numbers)
+    for stop in proof["stops"]:
+        name = f"{stop['kind']}:{stop['name']}"
+        yield _record("emergency stop", name, stop["since"], describe_past_stop(stop))
     yield from _triage_records(proof["triage"])
     for name, count in proof["events"].items():
         yield _record("events", name, None, count)

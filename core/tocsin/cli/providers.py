@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from tocsin.cli.database import run_on_database
-from tocsin.cli.output import AsJson, Columns, Wide, print_records
+from tocsin.cli.emergency_stops import For, Reason, Until, build_stop
+from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.provider_read import read_provider
+from tocsin.cli.service_api import AdminToken, ApiUrl, admin_path, run_on_api
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
 from tocsin.incidents import (
@@ -26,6 +28,7 @@ from tocsin.validation import suggest_nearest
 
 app = typer.Typer(help="List providers with their sync status and last error.")
 app.command("read")(read_provider)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the provider.")]
 
 _COLUMNS = Columns(
     (
@@ -43,6 +46,8 @@ _COLUMNS = Columns(
     ),
     brief=("name", "state", "outcome", "covered_until", "reason", "warnings"),
 )
+
+_DETAILS = ("name", "plugin", "state", "reason", "stop", "read_at", "next_read_at")
 
 _COVERAGE = Columns(
     (
@@ -76,6 +81,40 @@ def providers(context: typer.Context, as_json: AsJson = False, wide: Wide = Fals
             for record in records
         ]
     print_records(records, _COLUMNS, as_json=as_json, wide=wide)
+
+
+@app.command()
+def disable(
+    *,
+    name: Name,
+    until: Until = None,
+    lasting: For = None,
+    reason: Reason = None,
+    url: ApiUrl = None,
+    token: AdminToken = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop reading a provider, until a time or until it is enabled.
+
+    Pushes are refused with 503, and backfills wait. Afterwards, reads continue where they ended.
+    """
+    _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
+
+
+@app.command()
+def enable(
+    name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
+) -> None:
+    """End the stop of a provider."""
+    _switch(name, url, token, {"enabled": True}, as_json=as_json)
+
+
+def _switch(
+    name: str, url: str | None, token: str | None, body: Mapping[str, Any], *, as_json: bool
+) -> None:
+    path = admin_path("providers", name)
+    record = run_on_api(url, token, lambda api: api.call("PATCH", path, body=body))
+    print_record(record, _DETAILS, as_json=as_json)
 
 
 def configured_providers(settings: Settings) -> list[ProviderFacts]:

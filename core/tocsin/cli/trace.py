@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.database import run_on_database
+from tocsin.cli.emergency_stops import describe_past_stop
 from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_tree
 from tocsin.errors import OperatorError
 from tocsin.incidents import RemovedIncident, describe_change, find_removed
@@ -61,6 +62,9 @@ def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
     detail = f"{extent}: {coverage['reason']}" if coverage["reason"] else extent
     yield 1, _record("coverage", source, coverage["outcome"], coverage["finished_at"], detail)
     yield 1, _record("alert", None, alert["outcome"], None, alert["detail"])
+    for stop in found["stops"]:
+        name = f"{stop['kind']}:{stop['name']}"
+        yield 1, _record("stop", name, "stopped", stop["since"], describe_past_stop(stop))
     for event in found["events"]:
         yield from _event(event, 1)
     for change in found["triage"]:

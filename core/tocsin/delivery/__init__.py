@@ -6,6 +6,7 @@ from tocsin.delivery.destinations.lifecycle import (
     DestinationSpec,
     create_destination,
     delete_destination,
+    enable_due_destinations,
     resume_destination,
     update_destination,
 )
@@ -152,6 +153,7 @@ __all__ = [
     "create_suppression",
     "delete_destination",
     "describe_status",
+    "enable_due_destinations",
     "end_suppression",
     "expire_deliveries",
     "find_routing_hold",

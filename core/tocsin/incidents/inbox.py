@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -21,10 +22,14 @@ from tocsin.incidents.refused_pushes import PushRefusal, RefusedPushes
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.loops import Loop
 from tocsin.model import Received, Rejected
+from tocsin.stops import EmergencyStop, StopKind, load_stops
 
 PUBLISH_SECONDS = 2
 """How long the intake may take to accept a push before it is stored instead."""
 _log = structlog.get_logger()
+STOPS_FRESH = timedelta(seconds=1)
+MAX_RETRY_DELAY = timedelta(minutes=1)
+"""The longest delay that senders to a stopped provider are asked for: a person may end the stop."""
 MAX_BODY_MIB = 16
 """The largest body for a provider without a setting of its own."""
 
@@ -54,6 +59,8 @@ class PushInbox:
         self._meter = meter
         self.intake = intake or NoIntake()
         self._is_refused = False
+        self._stops: Mapping[str, EmergencyStop] = {}
+        self._stops_loaded_at: datetime | None = None
         self._accepted = AcceptedPushes(context.database, context.clock)
         self._writers: dict[str, PushWriter] = {}
         self.replace((), providers)
@@ -77,6 +84,22 @@ class PushInbox:
     def has(self, name: str) -> bool:
         """Return whether a provider of this name exists and supports push."""
         return name in self._writers
+
+    async def find_retry_delay(self, name: str) -> timedelta | None:
+        """Return after which delay a sender may try again if its provider is stopped, else None.
+
+        Stops are loaded once a second for all pushes of this node.
+        """
+        now = self._context.clock.now()
+        loaded_at = self._stops_loaded_at
+        if loaded_at is None or not loaded_at <= now < loaded_at + STOPS_FRESH:
+            lookup = self._context.database.lookup
+            self._stops = await lookup(load_stops, StopKind.PROVIDER, now)
+            self._stops_loaded_at = now
+        stop = self._stops.get(name)
+        if stop is None:
+            return None
+        return MAX_RETRY_DELAY if stop.until is None else min(MAX_RETRY_DELAY, stop.until - now)
 
     def uses_intake(self, name: str) -> bool:
         """Return whether pushes to a provider go to the intake."""

@@ -29,6 +29,7 @@ class PushRefusal(StrEnum):
     MEDIA_TYPE = "media-type"
     NOT_PARSED = "refused"
     KEY_REUSED = "key-reused"
+    STOPPED = "stopped"
     TOO_MANY = "too-many"
     """The sender repeats the push, so nothing is lost and nothing recorded."""
 
@@ -40,6 +41,7 @@ _REASONS = {
     PushRefusal.MEDIA_TYPE: "the Content-Type was not application/json",
     PushRefusal.NOT_PARSED: "the payload could not be parsed; it is quarantined",
     PushRefusal.KEY_REUSED: "the Idempotency-Key was used for another push",
+    PushRefusal.STOPPED: "a person has stopped the provider; the sender was asked to retry",
     PushRefusal.TOO_MANY: "too many pushes at once; the sender was asked to retry",
 }
 _Counts = Counter[tuple[str, PushRefusal]]

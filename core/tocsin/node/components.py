@@ -50,6 +50,7 @@ from tocsin.observables import Environment
 from tocsin.registry import LivePlugins
 from tocsin.schedules import RunCompletion, ScheduleGauges, ScheduleMetrics, Scheduler, load_summary
 from tocsin.settings import Settings
+from tocsin.stops import EmergencyStop, StopGauges, StopKind, load_stops
 from tocsin.store import Database, load_redactor
 
 T = TypeVar("T")
@@ -213,8 +214,23 @@ def register_drift_gauges(
     return gauges
 
 
-def measure_backlogs(metrics: Metrics, database: Database, clock: Clock) -> None:
-    """Register the gauge of the pushes that wait in the intake."""
+def register_delay_gauges(metrics: Metrics, database: Database, clock: Clock) -> None:
+    """Register the gauges of emergency stops, and of pushes that wait in the intake."""
+    _measure_stops(metrics, database, clock)
+    _measure_backlogs(metrics, database, clock)
+
+
+def _measure_stops(metrics: Metrics, database: Database, clock: Clock) -> None:
+    gauges = StopGauges(metrics)
+
+    def load(connection: Connection) -> list[EmergencyStop]:
+        now = clock.now()
+        return [stop for kind in StopKind for stop in load_stops(connection, kind, now).values()]
+
+    register_database_gauges(metrics, database, load, gauges.show, gauges.clear)
+
+
+def _measure_backlogs(metrics: Metrics, database: Database, clock: Clock) -> None:
     gauge = metrics.gauge(
         "tocsin_intake_waiting_seconds",
         "Age of the oldest push that the intake has accepted and that is not stored, by provider",

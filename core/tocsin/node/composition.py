@@ -43,7 +43,7 @@ from tocsin.node.components import (
     build_scheduler,
     explain_missing_investigator,
     make_sync_loops,
-    measure_backlogs,
+    register_delay_gauges,
     register_drift_gauges,
 )
 from tocsin.node.configuration import settle_configuration
@@ -145,7 +145,7 @@ async def open_node(
         )
         providers = describe_providers(configuration, plugins.absent)
         gauges = register_drift_gauges(metrics, database, providers)
-        measure_backlogs(metrics, database, clock)
+        register_delay_gauges(metrics, database, clock)
         roles = dict.fromkeys((role.value for role in settings.roles), False)
         clocks = ClockWatch(database, clock, workers.number, metrics, name=name)
         rotation = KeyRotation(

@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 from aiohttp import web
+from sqlalchemy import Connection
 
 from tocsin.clock import Clock
 from tocsin.credentials import KeyRotation
@@ -20,6 +21,7 @@ from tocsin.delivery import (
     ReplayRunner,
     Router,
     WorkerPool,
+    enable_due_destinations,
     expire_deliveries,
     find_routing_hold,
 )
@@ -40,6 +42,7 @@ from tocsin.registry import AbsentPlugin, Configuration, LivePlugins, strict_pro
 from tocsin.retention import Retention
 from tocsin.schedules import Scheduler
 from tocsin.settings import NodeRole, Settings
+from tocsin.stops import EmergencyStop, StopKind, end_due_stops
 from tocsin.store import Database, DatabaseFault, UnusableDatabaseError
 from tocsin.web import ApiRunner, ApiRuntime, ReloadResult, limit_connections
 
@@ -324,9 +327,17 @@ class ServiceNode:
             self.workers.metrics.taken_over.inc(taken)
             _log.warning("deliveries taken over from lost nodes", deliveries=taken)
         await self.database.write(expire_deliveries, now)
+        await self._end_due_stops(now)
         if self.state.routing_hold is not None:
             self.state.routing_hold = await self.database.lookup(find_routing_hold)
         self.state.drift = await find_configuration_drift(self.configuration, self.database)
+
+    async def _end_due_stops(self, now: datetime) -> None:
+        destinations, providers = await self.database.write(_end_due_stops, now)
+        for name in destinations:
+            _log.info("destination enabled at the end of its stop", destination=name)
+        for stop in providers:
+            _log.info("provider enabled at the end of its stop", provider=stop.name)
 
     def _log_start(self) -> None:
         for absent in self.state.plugins.absent:
@@ -339,3 +350,9 @@ class ServiceNode:
             imported_in=round(self.imported_in, 2),
             started_in=round(time.monotonic() - self.begun_at, 2),
         )
+
+
+def _end_due_stops(connection: Connection, now: datetime) -> tuple[list[str], list[EmergencyStop]]:
+    """End the stops whose time has come; return the enabled destinations and providers."""
+    destinations = enable_due_destinations(connection, now)
+    return destinations, end_due_stops(connection, StopKind.PROVIDER, now)

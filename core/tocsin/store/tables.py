@@ -512,6 +512,30 @@ suppressions = Table(
     Column("suppressed_events", BigInteger, nullable=False),
 )
 
+# Stops of destinations and providers by a person; at most one of each is in force.
+emergency_stops = Table(
+    "emergency_stops",
+    metadata,
+    Column("id", Counter, primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("name", String(100), nullable=False),
+    Column("stopped_by", Text, nullable=False),
+    Column("reason", Text),
+    Column("started_at", Timestamp, nullable=False),
+    Column("ends_at", Timestamp),
+    Column("ended_at", Timestamp),
+    Column("ended_by", Text),
+    Index("ix_emergency_stops_ended_at", "ended_at"),
+)
+Index(
+    "ix_emergency_stops_current",
+    emergency_stops.c.kind,
+    emergency_stops.c.name,
+    unique=True,
+    sqlite_where=emergency_stops.c.ended_at.is_(None),
+    postgresql_where=emergency_stops.c.ended_at.is_(None),
+)
+
 # Destinations. `settings` holds the operator's settings: with references to secrets if they come
 # from a file, with encrypted secrets in another column if they come from the API. The last six
 # columns hold the health of the receiver.

@@ -74,6 +74,14 @@ NODE_SUSPENDED = ProblemType(
     path=f"/api/push/{PROVIDER}",
 )
 
+PROVIDER_STOPPED = ProblemType(
+    "provider-stopped",
+    503,
+    "A person has stopped this provider; try again in {seconds} s.",
+    example={"seconds": 60},
+    path=f"/api/push/{PROVIDER}",
+)
+
 # Requests
 PUSH_TOO_LARGE = ProblemType(
     "push-too-large",
@@ -144,6 +152,12 @@ DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar"
 SUPPRESSION_NOT_FOUND = _not_found("suppression rule", "/api/admin/suppressions/pentest-2026")
 DELIVERY_NOT_FOUND = _not_found("delivery", f"/api/admin/deliveries/{DELIVERY_ID}")
 REPLAY_NOT_FOUND = _not_found("replay", f"/api/admin/replays/{REPLAY_ID}")
+PROVIDER_NOT_FOUND = ProblemType(
+    "provider-not-found",
+    404,
+    "There is no provider with this name.",
+    path="/api/admin/providers/edge",
+)
 BACKFILL_NOT_FOUND = _not_found("backfill", f"/api/admin/backfills/{BACKFILL_ID}")
 QUARANTINED_RECORD_NOT_FOUND = _not_found("quarantined record", "/api/admin/quarantine/17")
 SCHEDULE_NOT_FOUND = _not_found("schedule", f"/api/admin/schedules/{SCHEDULE_ID}")

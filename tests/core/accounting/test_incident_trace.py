@@ -13,6 +13,7 @@ from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.events import hold_events
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Incident, Node, NodeKind, RelationType, Severity
+from tocsin.stops import StopKind, StopOrder, begin_stop, end_stop
 
 FILE = "/var/log/eve.json"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -176,3 +177,24 @@ async def test_who_looked_into_it_is_told_with_what_came_of_that(happened, datab
     assert [each["id"] for each in told["events"]] == [event]
     assert [(each["run"], each["state"]) for each in told["write_backs"]] == [(1, "pending")]
     assert (await happened.trace(other))["investigations"] == []
+
+
+async def test_stops_that_delayed_the_read_or_a_delivery_are_named(happened, clock):
+    edge, soc = (StopKind.PROVIDER, "edge"), (StopKind.DESTINATION, "soc")
+    write = happened.database.write
+    await write(begin_stop, *edge, StopOrder("ana"), clock.now())
+    await write(begin_stop, StopKind.PROVIDER, "other", StopOrder("ana"), clock.now())
+    clock.advance(hours=1)
+    await write(end_stop, *edge, "ana", clock.now())
+    await happened.read((FILE, 0, 100), incidents=(incident(),), records=1)
+    [event] = (await happened.trace(1))["events"]
+    await happened.destination("soc", state=DestinationState.DISABLED)
+    await write(begin_stop, *soc, StopOrder("ben"), clock.now())
+    await happened.deliver(event["id"], "pending")
+    clock.advance(hours=1)
+    await write(begin_stop, *edge, StopOrder("ana", "later"), clock.now())
+    stops = (await happened.trace(1))["stops"]
+    assert [(stop["name"], stop["by"], stop["reason"]) for stop in stops] == [
+        ("soc", "ben", None),
+        ("edge", "ana", None),
+    ]

@@ -11,6 +11,7 @@ from tocsin.delivery.destinations.repository import DestinationState, StopReason
 from tocsin.events import hold_events
 from tocsin.incidents import Author, TriageUpdate, add_comment, update_triage
 from tocsin.model import DispositionSource, IncidentDisposition
+from tocsin.stops import StopKind, StopOrder, begin_stop, end_stop
 from tocsin.store.statements import record_events_kept_from
 from tocsin.store.tables import sequences
 
@@ -316,3 +317,18 @@ async def test_events_that_nobody_got_because_nothing_was_applied_are_unaccounte
     assert await happened.unaccounted() == both[:1]
     clock.advance(days=40)
     assert await happened.unaccounted() == [*both[:1], ("not-routed", waiting)]
+
+
+async def test_a_stopped_provider_is_named_and_not_silent(happened, clock):
+    await happened.read(("", clock.now() - 60 * MINUTE, clock.now()))
+    stop = StopOrder("ana", "Busy")
+    await happened.database.write(begin_stop, StopKind.PROVIDER, "edge", stop, clock.now())
+    clock.advance(hours=3)
+    account = await happened.prove()
+    assert (account["silent"], account["unaccounted"]) == ([], [])
+    [named] = account["stops"]
+    assert (named["name"], named["by"], named["reason"]) == ("edge", "ana", "Busy")
+    await happened.database.write(end_stop, StopKind.PROVIDER, "edge", "ana", clock.now())
+    clock.advance(hours=2)
+    account = await happened.prove()
+    assert [stream["provider"] for stream in account["silent"]] == ["edge"]

@@ -30,6 +30,7 @@ from tocsin.delivery.queue.requeue import requeue_on_hold, requeue_pending
 from tocsin.errors import NameTakenError
 from tocsin.events import emit_events
 from tocsin.registry import ManagedBy
+from tocsin.stops import StopOrder
 from tocsin.store.tables import deliveries, remote_objects
 
 from .conftest import add, alert, destination
@@ -138,6 +139,7 @@ async def test_every_change_begins_a_new_revision_and_a_new_account(office, data
 PAUSED = {"state": DestinationState.PAUSED, "reason": StopReason.FAILING, "detail": "503"}
 GONE = {"state": DestinationState.DISABLED, "reason": StopReason.GONE, "detail": "410"}
 MANUAL = {"state": DestinationState.DISABLED, "reason": StopReason.MANUAL}
+STOP = StopOrder("ana", "Duplicate tickets")
 ANEW = DestinationSpec("soc", "obedient", {"timeout": "8s"}, ManagedBy.API, b"other")
 
 
@@ -145,17 +147,17 @@ ANEW = DestinationSpec("soc", "obedient", {"timeout": "8s"}, ManagedBy.API, b"ot
     ("before", "asked", "after"),
     [
         ({}, (None, True), (DestinationState.ACTIVE, 1)),
-        ({}, (None, False), (DestinationState.DISABLED, 2)),
+        ({}, (None, STOP), (DestinationState.DISABLED, 2)),
         ({}, (ANEW, None), (DestinationState.ACTIVE, 2)),
-        ({}, (ANEW, False), (DestinationState.DISABLED, 2)),
+        ({}, (ANEW, STOP), (DestinationState.DISABLED, 2)),
         (PAUSED, (None, True), (DestinationState.ACTIVE, 2)),
-        (PAUSED, (None, False), (DestinationState.DISABLED, 2)),
+        (PAUSED, (None, STOP), (DestinationState.DISABLED, 2)),
         (PAUSED, (ANEW, None), (DestinationState.ACTIVE, 2)),
         (GONE, (None, True), (DestinationState.ACTIVE, 2)),
-        (GONE, (None, False), (DestinationState.DISABLED, 2)),
+        (GONE, (None, STOP), (DestinationState.DISABLED, 2)),
         (GONE, (ANEW, None), (DestinationState.ACTIVE, 2)),
         (MANUAL, (None, True), (DestinationState.ACTIVE, 2)),
-        (MANUAL, (None, False), (DestinationState.DISABLED, 1)),
+        (MANUAL, (None, STOP), (DestinationState.DISABLED, 2)),
         (MANUAL, (ANEW, None), (DestinationState.DISABLED, 2)),
         (MANUAL, (ANEW, True), (DestinationState.ACTIVE, 2)),
     ],
@@ -167,7 +169,9 @@ async def test_new_settings_end_every_stop_but_someones_own(office, database, be
     assert amended.reason is (
         StopReason.MANUAL if amended.state is DestinationState.DISABLED else None
     )
-    assert amended.detail is None
+    assert amended.detail == (
+        "by ana, until it is enabled: Duplicate tickets" if STOP in asked else None
+    )
     if ANEW in asked:
         assert (amended.settings, amended.secrets) == ({"timeout": "8s"}, b"other")
     assert await office.load() == amended

@@ -59,6 +59,7 @@ BODIES = {
         "from": "2026-11-01T00:00:00Z",
         "to": "2026-11-08T00:00:00Z",
     },
+    "provider.disable": {"enabled": False, "reason": "The SIEM is overloaded"},
     "entity.erase": {"entity": "user:j.doe"},
     "schedule.create": {"name": "hourly", "query": "new logins", "cron": "@hourly"},
     "schedule.change": {"interval": "15m"},
@@ -93,6 +94,7 @@ async def paths(admin) -> dict[str, str]:
         "client_id": client["client_id"],
         "name": name,
         "plugin": "webhook",
+        "provider": "edge",
         "delivery_id": delivery,
         "replay_id": replay,
         "record_id": "1",
@@ -162,7 +164,7 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     named = {"destination": answer.get("name", paths["name"]), "delivery": answer.get("id")}
     named |= {"key": identifier, "client": identifier, "replay": answer.get("id")}
     named |= {"node": admin.api.services.node.name, "user": answer.get("pseudonym")}
-    named |= {"suppression": answer.get("name")}
+    named |= dict.fromkeys(("provider", "suppression"), answer.get("name"))
     named |= {"backfill": answer.get("id"), "schedule": answer.get("schedule_id", answer.get("id"))}
     targets = {f"{kind}:{name}" for kind, name in named.items()} | {""}  # "" for many events
     assert entry["target"] in targets

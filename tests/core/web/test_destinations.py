@@ -104,6 +104,7 @@ async def test_a_created_destination_is_answered_without_its_secrets(admin, soar
         "state": "active",
         "reason": None,
         "detail": None,
+        "stop": None,
         "settings": {"min_severity": "High", "url": URL},
         "secrets": ["headers", "secret"],
         "failures": 0,

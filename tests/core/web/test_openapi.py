@@ -294,6 +294,7 @@ CALLS = [
     ("POST", "/api/admin/destinations/{name}/test", {}),
     ("DELETE", "/api/admin/destinations/{name}", {}),
     ("GET", "/api/admin/providers", {}),
+    ("PATCH", "/api/admin/providers/{provider}", {"json": {"enabled": False}}),
     ("GET", "/api/admin/plugins", {}),
     ("GET", "/api/admin/plugins/{plugin}", {}),
     ("POST", "/api/admin/backfills", {"json": BACKFILL}),
@@ -386,7 +387,6 @@ async def test_every_answer_is_as_described(api, document, clock):
         "record_id": 1,
         "name": "soar",
         "delivery_id": delivery,
-        "provider": PUSHED,
     }
     known |= {"session_id": session, "step": 1, "value": "192.0.2.1", "plugin": "webhook"}
     for method, path, request in CALLS:
@@ -398,6 +398,7 @@ async def test_every_answer_is_as_described(api, document, clock):
             sent = {"data": credentials | fields}
         else:
             sent = request
+        known["provider"] = PUSHED if path == PUSH else "edge"
         address = path.format(**known)
         response = await api.client.request(method, address, headers=headers, **sent)
         assert response.status < 300, await response.text()

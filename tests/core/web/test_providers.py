@@ -8,7 +8,7 @@ from api_server import problem
 from tocsin.credentials import Scope
 from tocsin.hookspecs import Provider
 from tocsin.incidents.sync.lease import acquire_lease
-from tocsin.web.schemas.providers import BackfillItem, BackfillList, ProviderList
+from tocsin.web.schemas.providers import BackfillItem, BackfillList, ProviderItem, ProviderList
 
 PROVIDERS = "/api/admin/providers"
 BACKFILLS = "/api/admin/backfills"
@@ -86,3 +86,53 @@ async def test_no_key_opens_them(api):
     key = await api.key(*Scope)
     for path in (PROVIDERS, BACKFILLS):
         await problem(await api.client.get(path, headers={"X-API-Key": key}), 403)
+
+
+async def test_a_provider_is_stopped_and_enabled_with_reason_and_person(admin, clock):
+    body = {"enabled": False, "duration": "PT4H", "reason": "The SIEM is overloaded"}
+    stopped = await admin.ask("PATCH", f"{PROVIDERS}/edge", json=body)
+    ProviderItem.model_validate(stopped)
+    stop = {
+        "by": "ana",
+        "reason": "The SIEM is overloaded",
+        "since": "2026-11-21T12:00:00.000Z",
+        "until": "2026-11-21T16:00:00.000Z",
+    }
+    assert (stopped["state"], stopped["stop"]) == ("disabled", stop)
+    assert "stopped by ana, until 2026-11-21T16" in stopped["reason"]
+    proof = await admin.read("/api/admin/proof")
+    [item] = proof["stops"]
+    assert item == {
+        "kind": "provider",
+        "name": "edge",
+        **stop,
+        "ended_at": None,
+        "ended_by": None,
+    }
+    enabled = await admin.ask("PATCH", f"{PROVIDERS}/edge", json={"enabled": True})
+    assert (enabled["state"], enabled["stop"]) == ("waiting", None)
+    assert await admin.ask("PATCH", f"{PROVIDERS}/edge", json={"enabled": True}) == enabled
+    [ended, begun] = await admin.audited(target="provider:edge")
+    assert (begun["action"], ended["action"]) == ("provider.disable", "provider.enable")
+    assert begun["details"]["until"] == stop["until"]
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ({}, "enabled"),
+        ({"enabled": True, "reason": "why"}, "describe a stop"),
+        ({"enabled": False, "until": "2026-11-21T11:00:00Z"}, "in the future"),
+        ({"enabled": False, "duration": "PT1H", "until": "2026-11-22T00:00:00Z"}, "not both"),
+        ({"enabled": False, "duration": "P1Y"}, "PT15M"),
+    ],
+)
+async def test_a_stop_that_is_contradictory_or_over_is_refused(admin, body, part):
+    refused = await admin.ask("PATCH", f"{PROVIDERS}/edge", 422, json=body)
+    assert part in str(refused["errors"])
+
+
+@on_sqlite
+async def test_a_provider_that_is_not_there_is_not_stopped(admin):
+    await admin.ask("PATCH", f"{PROVIDERS}/nobody", 404, json={"enabled": False})

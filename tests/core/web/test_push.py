@@ -13,7 +13,8 @@ from sqlalchemy import func, select
 from standardwebhooks import Webhook
 
 from api_server import PUSH_SECRET, PUSH_TOKEN, PUSHED, open_api, problem
-from tocsin.incidents import list_quarantine
+from tocsin.incidents import list_coverage, list_quarantine
+from tocsin.stops import StopKind, StopOrder, begin_stop, end_stop
 from tocsin.store.tables import events, incidents
 from tocsin.web.rate_limits import PUSH_QUOTA
 
@@ -204,3 +205,21 @@ async def test_who_may_not_push_uses_up_nothing_of_the_limit(api):
         await push(api, headers=WRONG)
     response = await push(api)
     assert response.headers["RateLimit"].startswith(f'"push";r={PUSH_QUOTA.burst - 1};')
+
+
+@on_sqlite
+async def test_a_push_to_a_stopped_provider_is_to_be_repeated_and_is_counted(api, clock):
+    stop = StopKind.PROVIDER, PUSHED
+    await api.services.database.write(begin_stop, *stop, StopOrder("ana"), clock.now())
+    response = await push(api)
+    document = await problem(response, 503)
+    assert (response.headers["Retry-After"], "try again in 60 s" in document["detail"]) == (
+        "60",
+        True,
+    )
+    await api.services.inbox.flush()
+    [row] = await api.services.database.read(list_coverage, PUSHED, 10)
+    assert (row["stream"], row["outcome"], row["pages"]) == ("push", "stopped", 1)
+    await api.services.database.write(end_stop, *stop, "ana", clock.now())
+    clock.advance(seconds=1)
+    assert (await taken(await push(api)))["new"] == 1

@@ -26,12 +26,17 @@ from tocsin.knowledge import count_unindexed
 from tocsin.registry import Configuration
 from tocsin.retention import OVERDUE, find_oldest
 from tocsin.settings import NodeRole
+from tocsin.stops import StopKind, load_stops
 from tocsin.store import find_degraded_plugins, find_node_roles
 
 PERIOD = timedelta(hours=24)
 """The period of what is accounted for."""
 _LATE = timedelta(hours=1)
 _UNINDEXED = 10_000
+_ENABLING = {
+    StopKind.DESTINATION: "`tocsin destinations enable`",
+    StopKind.PROVIDER: "`tocsin providers enable`",
+}
 _SHOWN = 3  # anomalies of one kind
 
 
@@ -53,6 +58,12 @@ def examine_work(
     if hold is not None and connection.dialect.name != "sqlite":  # where the start applies the file
         found, _, remedy = hold.partition("; ")
         area.fail(found, remedy)
+    for kind in StopKind:
+        for name, stop in load_stops(connection, kind, now).items():
+            area.warn(
+                f"{kind}s.{name}: stopped {stop.describe()}",
+                f"to end the stop, run {_ENABLING[kind]}",
+            )
     until = load_read_until(connection)
     for provider in configuration.providers:
         _examine_provider(area, provider.name, until.get(provider.name), now)

@@ -27,6 +27,7 @@ from tocsin.delivery.health.breaker import HealthStatus
 from tocsin.delivery.queue.requeue import expire_deliveries, requeue_destination
 from tocsin.errors import NameTakenError
 from tocsin.registry import ManagedBy
+from tocsin.stops import NOBODY, StopKind, StopOrder, begin_stop, end_due_stops, end_stop
 from tocsin.store import announce, build_insert
 from tocsin.store.tables import destinations, remote_objects
 
@@ -89,33 +90,59 @@ def update_destination(
     connection: Connection,
     destination: Destination,
     written: DestinationSpec | None,
-    enabled: bool | None,
+    order: StopOrder | bool | None,
     now: datetime,
+    *,
+    by: str = NOBODY,
 ) -> Destination:
-    """Store new settings of a destination, or whether it is enabled, or both, and return it.
+    """Store new settings of a destination, or a stop or its end, or both, and return it.
 
-    New settings end an automatic stop, but not a manual one. Without an actual change, returns the
-    destination as it is. The caller must have loaded it in this transaction, locked.
+    `order` is the stop, or True to end one. New settings end an automatic stop, but not a manual
+    one. Without an actual change, returns the destination as it is. The caller must have loaded it
+    in this transaction, locked. Raises `InvalidInputError` for the end of a stop.
     """
-    is_stopped = destination.reason is StopReason.MANUAL
-    stop = is_stopped if enabled is None else not enabled
+    detail, is_stopped = destination.detail, destination.reason is StopReason.MANUAL
+    stop, is_new = is_stopped, False
+    if isinstance(order, StopOrder):
+        begun = begin_stop(connection, StopKind.DESTINATION, destination.name, order, now)
+        stop, is_new = True, begun is not None
+        detail = begun.describe() if begun is not None else detail
+    elif order:
+        stop = False
+        end_stop(connection, StopKind.DESTINATION, destination.name, by, now)
     is_so = is_stopped if stop else destination.state is DestinationState.ACTIVE
-    if written is None and is_so:
+    if written is None and is_so and not is_new:
         return destination
     if written is not None:
         settings = to_json_settings(written.settings)
         destination = replace(destination, settings=settings, secrets=written.secrets)
-    return (disable_destination if stop else resume_destination)(connection, destination, now)
+    if stop:
+        return disable_destination(connection, destination, now, detail)
+    return resume_destination(connection, destination, now)
 
 
 def disable_destination(
-    connection: Connection, destination: Destination, now: datetime
+    connection: Connection, destination: Destination, now: datetime, detail: str | None = None
 ) -> Destination:
-    """Disable a destination until someone enables it, and return it; its deliveries are on hold."""
+    """Disable a destination until its stop ends, and return it; its deliveries are on hold.
+
+    `detail` describes the stop.
+    """
     stopped = replace(
-        destination, state=DestinationState.DISABLED, reason=StopReason.MANUAL, detail=None
+        destination, state=DestinationState.DISABLED, reason=StopReason.MANUAL, detail=detail
     )
     return change_destination(connection, stopped, now)
+
+
+def enable_due_destinations(connection: Connection, now: datetime) -> list[str]:
+    """Enable the destinations whose stop has reached its time, and return their names."""
+    enabled = []
+    for stop in end_due_stops(connection, StopKind.DESTINATION, now):
+        destination = load_destination(connection, stop.name, lock=True)
+        if destination is not None and destination.reason is StopReason.MANUAL:
+            resume_destination(connection, destination, now)
+            enabled.append(stop.name)
+    return enabled
 
 
 def resume_destination(
@@ -127,9 +154,10 @@ def resume_destination(
 
 
 def delete_destination(
-    connection: Connection, destination: Destination, now: datetime
+    connection: Connection, destination: Destination, now: datetime, *, by: str = NOBODY
 ) -> Destination:
     """Delete a destination, and return it; its waiting deliveries become dead for that reason."""
+    end_stop(connection, StopKind.DESTINATION, destination.name, by, now)
     ended = replace(
         destination, state=DestinationState.DELETED, reason=None, detail=None, secrets=None
     )

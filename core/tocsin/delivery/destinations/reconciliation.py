@@ -13,6 +13,7 @@ from tocsin.delivery.destinations.lifecycle import (
     DestinationSpec,
     change_destination,
     create_destination,
+    disable_destination,
     resume_destination,
     to_json_settings,
 )
@@ -23,6 +24,7 @@ from tocsin.delivery.destinations.repository import (
     load_destinations,
 )
 from tocsin.registry import Configuration, ManagedBy, PlannedChange, StoredObject, plan_changes
+from tocsin.stops import StopKind, load_stops
 from tocsin.store import lock_exclusively
 
 SECTION = "destinations"
@@ -60,6 +62,7 @@ def apply_destinations(
         destination.name: destination for destination in load_destinations(connection, lock=True)
     }
     steps = plan_destinations(list(known.values()), wanted)
+    stops = load_stops(connection, StopKind.DESTINATION, now)
     by_name = {written.name: written for written in wanted}
     for step in steps:
         if step.action == "create":
@@ -74,9 +77,12 @@ def apply_destinations(
             settings = to_json_settings(written.settings)
             changed = replace(known[step.name], plugin=written.plugin, settings=settings)
             # A file does not undo what somebody has stopped
-            is_stopped = changed.reason is StopReason.MANUAL
-            store = change_destination if is_stopped else resume_destination
-            store(connection, changed, now)
+            if (stop := stops.get(step.name)) is not None:
+                disable_destination(connection, changed, now, stop.describe())
+            elif changed.reason is StopReason.MANUAL:
+                change_destination(connection, changed, now)
+            else:
+                resume_destination(connection, changed, now)
     return steps
 
 

@@ -27,10 +27,12 @@ from tocsin.incidents.sync.lease import hold_lease
 from tocsin.incidents.sync.pauses import compute_pause
 from tocsin.incidents.sync.refresh import IncidentRefresher
 from tocsin.incidents.sync.status import SyncRound, record_round
+from tocsin.incidents.sync.stop_gate import StopGate
 from tocsin.incidents.sync.stream import StreamReader
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.loops import PLUGIN_FAILURES, beat, run_forever, was_cancelled
 from tocsin.plugin_health import get_plugin_health
+from tocsin.stops import TOPIC as STOPS
 
 RETRY_INTERVAL = timedelta(hours=1)
 BACKFILL_POLL = timedelta(seconds=5)
@@ -60,6 +62,8 @@ class ProviderSync:
         self._refresher = IncidentRefresher(self._writer)
         self._backfill_runner = BackfillRunner(self._writer)
         self._drift = DriftWatch(self._writer)
+        notifier = context.notifiers[STOPS]
+        self._stops = StopGate(self.name, context.database, context.clock, notifier)
         self._failures = 0
         self._failing: set[str] = set()
         self._stored_status: tuple[ReadFailure | None, datetime] | None = None
@@ -78,9 +82,14 @@ class ProviderSync:
             self._warn_of_retirements()
             try:
                 while True:
-                    await self.step()
+                    await self._stops.wait_until_open(self._provider.streams())
+                    await self._stops.run_while_open(self._read_forever())
             finally:
                 get_plugin_health().forget(f"providers.{self.name}")
+
+    async def _read_forever(self) -> None:
+        while True:
+            await self.step()
 
     def _warn_of_retirements(self) -> None:
         provider, now = self._provider, self._clock.now()

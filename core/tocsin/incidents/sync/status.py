@@ -14,6 +14,7 @@ from tocsin.hookspecs import ApiRetirement, Capability
 from tocsin.incidents.coverage import ReadFailure
 from tocsin.incidents.drift import load_drift
 from tocsin.registry import AbsentPlugin, Configuration
+from tocsin.stops import EmergencyStop, StopKind, load_stops
 from tocsin.store import Lease, find_degraded_plugins
 from tocsin.store.tables import Timestamp, providers, stream_positions
 
@@ -87,7 +88,9 @@ def _choose_state(row: RowMapping, now: datetime) -> str:
     return "failing" if row["failures"] else "healthy"
 
 
-PROVIDER_STATES = ("healthy", "degraded", "failing", "waiting", "pushed", "absent", "removed")
+PROVIDER_STATES = (
+    *("healthy", "degraded", "failing", "waiting", "pushed", "disabled", "absent", "removed"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,7 @@ def list_providers(
     """Return the configured providers, then removed ones that were once read."""
     statuses, streams = load_statuses(connection, now), _load_streams(connection)
     drift, degraded = load_drift(connection), find_degraded_plugins(connection, now)
+    stops = load_stops(connection, StopKind.PROVIDER, now)
     names = {facts.name for facts in configured}
     gone = [(name, status) for name, status in statuses.items() if name not in names]
     return [
@@ -140,12 +144,13 @@ def list_providers(
                 statuses.get(facts.name),
                 streams.get(facts.name, ()),
                 degraded.get(f"providers.{facts.name}"),
+                stops.get(facts.name),
             )
             | _represent_warnings(facts.retirements, drift.get(facts.name, []), now)
             for facts in configured
         ),
         *(
-            _arrange(name, {**status, "state": "removed"}, [], streams.get(name, ()))
+            _arrange(name, {**status, "state": "removed"}, [], streams.get(name, ()), None)
             | _represent_warnings((), [], now)
             for name, status in gone
         ),
@@ -189,6 +194,7 @@ def _represent_configured(
     status: Mapping[str, Any] | None,
     streams: Sequence[dict[str, Any]],
     degraded: str | None,
+    stop: EmergencyStop | None,
 ) -> dict[str, Any]:
     known = {**_NEVER_READ, "state": "waiting", **(status or {}), "plugin": facts.plugin}
     if facts.absent is not None:
@@ -197,7 +203,10 @@ def _represent_configured(
         known["state"] = "pushed"
     if degraded is not None and known["state"] in {"healthy", "waiting", "pushed"}:
         known |= {"state": "degraded", "reason": degraded}
-    return _arrange(facts.name, known, sorted(facts.capabilities), streams)
+    if stop is not None and known["state"] != "absent":
+        reason = f"stopped {stop.describe()}"
+        known |= {"state": "disabled", "reason": reason, "next_read_at": None}
+    return _arrange(facts.name, known, sorted(facts.capabilities), streams, stop)
 
 
 def _arrange(
@@ -205,11 +214,13 @@ def _arrange(
     known: Mapping[str, Any],
     capabilities: Sequence[str],
     streams: Sequence[dict[str, Any]],
+    stop: EmergencyStop | None,
 ) -> dict[str, Any]:
     return {
         "name": name,
         "plugin": known["plugin"],
         "state": known["state"],
+        "stop": None if stop is None else stop.represent(),
         **{member: known[member] for member in _NEVER_READ},
         "capabilities": list(capabilities),
         "streams": list(streams),

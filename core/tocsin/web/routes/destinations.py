@@ -1,32 +1,27 @@
-"""Administering destinations."""
+"""Endpoints for destinations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from functools import partial
 
 from sqlalchemy import Connection
 
-from tocsin import audit, delivery
-from tocsin.clock import isoformat, isoformat_or_none
+from tocsin import delivery
 from tocsin.credentials import ConsoleRole
 from tocsin.delivery import (
     Destination,
     DestinationSpec,
     DestinationState,
     InvalidDestinationError,
-    SampleResult,
     StopReason,
-    load_destination,
 )
 from tocsin.errors import NameTakenError
 from tocsin.model import Json
-from tocsin.registry import ManagedBy
+from tocsin.stops import StopKind, load_stops
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
-from tocsin.web.dispatch import build_audit_entry
 from tocsin.web.pagination import PageCursor, page_response
 from tocsin.web.parsing import invalid_request
 from tocsin.web.record_problems import (
@@ -37,6 +32,21 @@ from tocsin.web.record_problems import (
     DESTINATION_NOT_FOUND,
     DESTINATION_NOT_RESUMABLE,
 )
+from tocsin.web.routes.destination_records import (
+    describe_destination,
+    destination_target,
+    find_changeable,
+    find_destination,
+    find_living,
+    record_contact,
+    represent_destination,
+    require_managed_here,
+)
+from tocsin.web.routes.stop_orders import (
+    describe_stop_order,
+    read_stop_order,
+    translate_stop_errors,
+)
 from tocsin.web.schemas.destinations import (
     LIST,
     DestinationChange,
@@ -46,8 +56,6 @@ from tocsin.web.schemas.destinations import (
     DestinationQuery,
     NewDestination,
     ResumedDestination,
-    SampleOutcome,
-    SampleRequest,
 )
 
 
@@ -64,7 +72,7 @@ async def validate_new(call: RequestContext) -> DestinationSpec:
     body: NewDestination = call.body
     with _translate_setting_errors():
         return await call.services.destination_validator.validate_new(
-            body.name, body.plugin, body.settings, partial(_record_contact, call)
+            body.name, body.plugin, body.settings, partial(record_contact, call)
         )
 
 
@@ -73,35 +81,12 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
     body: DestinationChange = call.body
     if not body.settings:
         return None
-    destination = await call.services.database.read(_find_changeable, call)
+    destination = await call.services.database.read(find_changeable, call)
     with _translate_setting_errors():
         written = await call.services.destination_validator.validate_change(
-            destination, body.settings, partial(_record_contact, call)
+            destination, body.settings, partial(record_contact, call)
         )
     return ValidatedChange(written, destination.revision)
-
-
-async def send_sample(call: RequestContext) -> SampleResult:
-    """Send a sample event, and return the outcome."""
-    destination = await call.services.database.read(_find_living, call)
-    body: SampleRequest = call.body
-    targets = call.services.destination_validator.list_targets(destination)
-    await _record_contact(call, destination.name, targets)
-    return await call.services.samples.send(destination, body.event_type)
-
-
-async def _record_contact(call: RequestContext, name: str, targets: list[str]) -> None:
-    """Write the audit entry of a request to a receiver, before it is sent."""
-    entry = build_audit_entry(
-        call.services,
-        call.request,
-        call.services.clock.now(),
-        actor=call.principal.id,
-        action="destination.contact",
-        target=_target(name),
-        details={"targets": list[Json](targets)},
-    )
-    await call.services.database.write(audit.record, entry)
 
 
 @contextmanager
@@ -120,7 +105,9 @@ def create_destination(connection: Connection, call: RequestContext) -> Response
         made = delivery.create_destination(connection, written, call.principal.name, now)
     except NameTakenError:
         raise DESTINATION_NAME_TAKEN.error(name=written.name) from None
-    return _respond(call, made, {"plugin": made.plugin, "settings": sorted(call.body.settings)})
+    return _respond(
+        connection, call, made, {"plugin": made.plugin, "settings": sorted(call.body.settings)}
+    )
 
 
 def list_destinations(connection: Connection, call: RequestContext) -> Response:
@@ -132,51 +119,60 @@ def list_destinations(connection: Connection, call: RequestContext) -> Response:
         limit=query.limit,
         after=query.cursor.name if query.cursor else None,
     )
-    items = [_represent(destination, call) for destination in page.destinations]
+    stops = load_stops(connection, StopKind.DESTINATION, call.services.clock.now())
+    items = [
+        describe_destination(destination, stops.get(destination.name), call)
+        for destination in page.destinations
+    ]
     content = {"destinations": items, "total": page.total}
     return page_response(call, content, PageCursor.at_name(LIST, page.next) if page.next else None)
 
 
 def get_destination(connection: Connection, call: RequestContext) -> Response:
     """Return a destination, even if it was deleted, with the number of its open deliveries."""
-    destination = _find(connection, call)
+    destination = find_destination(connection, call)
     counts = delivery.count_waiting(connection, destination.name)
-    return Response(_represent(destination, call) | counts)
+    return Response(represent_destination(connection, destination, call) | counts)
 
 
 def update_destination(connection: Connection, call: RequestContext) -> Response:
     """Change, disable or enable a destination, and return it; settings end an automatic stop."""
     body: DestinationChange = call.body
     change: ValidatedChange | None = call.prepared
-    destination = (_find_changeable if body.settings else _find_living)(connection, call, lock=True)
+    destination = (find_changeable if body.settings else find_living)(connection, call, lock=True)
     if (reason := destination.reason) is StopReason.REMOVED:
         raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[reason])
     if change is not None and change.revision != destination.revision:
         raise DESTINATION_CHANGED.error()
     if change is None and body.enabled is None:
-        return Response(_represent(destination, call))
+        return Response(represent_destination(connection, destination, call))
     written = None if change is None else change.written
-    now = call.services.clock.now()
-    changed = delivery.update_destination(connection, destination, written, body.enabled, now)
+    order, by, now = read_stop_order(call), call.principal.name, call.services.clock.now()
+    details = describe_stop_order(order)
+    with translate_stop_errors():
+        changed = delivery.update_destination(connection, destination, written, order, now, by=by)
     if changed is destination:
-        return Response(_represent(destination, call))
+        return Response(represent_destination(connection, destination, call))
     action = {True: "destination.enable", False: "destination.disable", None: None}[body.enabled]
     if change is None:
-        return _respond(call, changed, {}, action)
+        return _respond(connection, call, changed, details, action)
     enabled = {} if body.enabled is None else {"enabled": body.enabled}
-    return _respond(call, changed, {"settings": sorted(body.settings or ()), **enabled})
+    return _respond(
+        connection, call, changed, {"settings": sorted(body.settings or ()), **enabled, **details}
+    )
 
 
 def delete_destination(connection: Connection, call: RequestContext) -> Response:
     """Delete a destination, and return it; its pending deliveries become dead."""
-    destination = _find(connection, call, lock=True)
+    destination = find_destination(connection, call, lock=True)
     if destination.state is DestinationState.DELETED:
-        return Response(_represent(destination, call))
+        return Response(represent_destination(connection, destination, call))
     # What plugins.toml names no more can be changed nowhere else
     if destination.reason is not StopReason.REMOVED:
-        _require_managed_here(destination)
-    deleted = delivery.delete_destination(connection, destination, call.services.clock.now())
-    return _respond(call, deleted, {})
+        require_managed_here(destination)
+    by, now = call.principal.name, call.services.clock.now()
+    deleted = delivery.delete_destination(connection, destination, now, by=by)
+    return _respond(connection, call, deleted, {})
 
 
 def resume_destination(connection: Connection, call: RequestContext) -> Response:
@@ -185,7 +181,7 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
     An active destination can also have deliveries on hold, for example because a permission was
     missing.
     """
-    destination = _find_living(connection, call, lock=True)
+    destination = find_living(connection, call, lock=True)
     if destination.reason in _NOT_RESUMED:
         raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[destination.reason])
     now, is_active = call.services.clock.now(), destination.state is DestinationState.ACTIVE
@@ -196,31 +192,11 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
     elif released:
         resumed = destination
     else:
-        return Response({**_represent(destination, call), "released": 0})
+        return Response({**represent_destination(connection, destination, call), "released": 0})
     details: dict[str, Json] = {"reason": destination.reason, "released": released}
-    change = AuditedChange(target=_target(destination.name), details=details)
-    return Response({**_represent(resumed, call), "released": released}, change=change)
-
-
-def send_test_event(_connection: Connection, call: RequestContext) -> Response:
-    """Send one event that is marked as a test, and return the outcome.
-
-    Nothing is stored. The event is sent regardless of the destination's state and filters.
-    """
-    sent: SampleResult = call.prepared
-    details: dict[str, Json] = {"event_type": call.body.event_type, "outcome": sent.outcome}
-    content: dict[str, Json] = {
-        "event_id": sent.event_id,
-        "outcome": sent.outcome,
-        "status": sent.status,
-        "duration_ms": sent.duration // timedelta(milliseconds=1),
-        "reason": sent.reason,
-        "response": sent.response.decode("utf-8", "replace"),
-        "remote_id": sent.remote_id,
-        "remote_url": sent.remote_url,
-    }
+    change = AuditedChange(target=destination_target(destination.name), details=details)
     return Response(
-        content, change=AuditedChange(target=_target(call.path["name"]), details=details)
+        {**represent_destination(connection, resumed, call), "released": released}, change=change
     )
 
 
@@ -230,77 +206,18 @@ _NOT_RESUMED = {
     "contains it.",
 }
 
-_MANAGED = {
-    ManagedBy.FILE: "This destination is defined in plugins.toml; change it there and apply the "
-    "file.",
-    ManagedBy.PLUGIN: "This destination belongs to a plugin; to remove it, disable the plugin in "
-    "plugins.toml.",
-}
-
-
-def _find(connection: Connection, call: RequestContext, *, lock: bool = False) -> Destination:
-    destination = load_destination(connection, call.path["name"], lock=lock)
-    if destination is None:
-        raise DESTINATION_NOT_FOUND.error()
-    return destination
-
-
-def _find_living(
-    connection: Connection, call: RequestContext, *, lock: bool = False
-) -> Destination:
-    destination = _find(connection, call, lock=lock)
-    if destination.state is DestinationState.DELETED:
-        raise DESTINATION_DELETED.error()
-    return destination
-
-
-def _find_changeable(
-    connection: Connection, call: RequestContext, *, lock: bool = False
-) -> Destination:
-    destination = _find_living(connection, call, lock=lock)
-    _require_managed_here(destination)
-    return destination
-
-
-def _require_managed_here(destination: Destination) -> None:
-    if destination.managed_by is not ManagedBy.API:
-        raise DESTINATION_MANAGED.error(reason=_MANAGED[destination.managed_by])
-
 
 def _respond(
+    connection: Connection,
     call: RequestContext,
     destination: Destination,
     details: dict[str, Json],
     action: str | None = None,
 ) -> Response:
-    change = AuditedChange(target=_target(destination.name), details=details, action=action)
-    return Response(_represent(destination, call), change=change)
-
-
-def _target(name: str) -> str:
-    return f"destination:{name}"
-
-
-def _represent(destination: Destination, call: RequestContext) -> dict[str, Json]:
-    settings, secrets = call.services.destination_validator.describe_settings(destination)
-    health = destination.health
-    return {
-        "name": destination.name,
-        "plugin": destination.plugin,
-        "managed_by": destination.managed_by,
-        "state": destination.state,
-        "reason": destination.reason,
-        "detail": destination.detail,
-        "settings": settings,
-        "secrets": secrets,
-        "failures": health.failures,
-        "failing_since": isoformat_or_none(health.failing_since),
-        "held_until": isoformat_or_none(health.held_until),
-        "created_by": destination.created_by,
-        "created_at": isoformat(destination.created_at),
-        "updated_at": isoformat(destination.updated_at),
-        "revision": destination.revision,
-    }
+    change = AuditedChange(
+        target=destination_target(destination.name), details=details, action=action
+    )
+    return Response(represent_destination(connection, destination, call), change=change)
 
 
 _DESTINATIONS = "/api/admin/destinations"
@@ -380,19 +297,5 @@ ENDPOINTS = (
         response=ResumedDestination,
         action="destination.resume",
         problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED, DESTINATION_NOT_RESUMABLE),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_DESTINATION}/test",
-        access=AccessRole.ADMIN,
-        summary="Send a test event to a destination",
-        handler=send_test_event,
-        role=ConsoleRole.OPERATOR,
-        prepare=send_sample,
-        body=SampleRequest,
-        body_required=False,
-        response=SampleOutcome,
-        action="destination.test",
-        problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED),
     ),
 )

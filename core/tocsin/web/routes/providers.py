@@ -12,6 +12,7 @@ from tocsin.credentials import ConsoleRole
 from tocsin.hookspecs import Capability
 from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Window
+from tocsin.stops import StopKind, StopOrder, begin_stop, end_stop
 from tocsin.validation import suggest_nearest
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response
@@ -19,7 +20,13 @@ from tocsin.web.record_problems import (
     BACKFILL_NOT_FOUND,
     FUTURE_BACKFILL,
     NO_BACKFILLS,
+    PROVIDER_NOT_FOUND,
     UNKNOWN_PROVIDER,
+)
+from tocsin.web.routes.stop_orders import (
+    describe_stop_order,
+    read_stop_order,
+    translate_stop_errors,
 )
 from tocsin.web.schemas.providers import (
     LIST,
@@ -27,6 +34,8 @@ from tocsin.web.schemas.providers import (
     BackfillList,
     BackfillQuery,
     NewBackfill,
+    ProviderChange,
+    ProviderItem,
     ProviderList,
 )
 
@@ -36,6 +45,36 @@ def list_providers(connection: Connection, call: RequestContext) -> Response:
     services = call.services
     found = incidents.list_providers(connection, services.providers, services.clock.now())
     return Response({"providers": found, "total": len(found)})
+
+
+def update_provider(connection: Connection, call: RequestContext) -> Response:
+    """Stop a provider, or end the stop, and return the provider.
+
+    While it is stopped, it is not read, pushes get 503, and backfills wait.
+    """
+    name = call.path["provider"]
+    order, now = read_stop_order(call), call.services.clock.now()
+    provider = _represent_provider(connection, call, name)
+    is_changed = False
+    if isinstance(order, StopOrder):
+        with translate_stop_errors():
+            is_changed = begin_stop(connection, StopKind.PROVIDER, name, order, now) is not None
+    elif order:
+        is_changed = end_stop(connection, StopKind.PROVIDER, name, call.principal.name, now)
+    if not is_changed:
+        return Response(provider)
+    action = "provider.enable" if order is True else "provider.disable"
+    details = describe_stop_order(order)
+    change = AuditedChange(target=f"provider:{name}", details=details, action=action)
+    return Response(_represent_provider(connection, call, name), change=change)
+
+
+def _represent_provider(connection: Connection, call: RequestContext, name: str) -> dict[str, Any]:
+    services = call.services
+    for provider in incidents.list_providers(connection, services.providers, services.clock.now()):
+        if provider["name"] == name:
+            return provider
+    raise PROVIDER_NOT_FOUND.error()
 
 
 _PREFIX = "bkf_"
@@ -115,6 +154,18 @@ ENDPOINTS = (
         summary="List providers and their status",
         handler=list_providers,
         response=ProviderList,
+    ),
+    Endpoint(
+        method="PATCH",
+        path="/api/admin/providers/{provider}",
+        access=AccessRole.ADMIN,
+        summary="Stop a provider, or end the stop",
+        handler=update_provider,
+        role=ConsoleRole.OPERATOR,
+        body=ProviderChange,
+        response=ProviderItem,
+        action="provider.disable",
+        problems=(PROVIDER_NOT_FOUND,),
     ),
     Endpoint(
         method="POST",

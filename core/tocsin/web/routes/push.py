@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import ceil
 
 from aiohttp import web
 
@@ -18,6 +19,7 @@ from tocsin.web.parsing import require_json
 from tocsin.web.problems import ProblemError
 from tocsin.web.record_problems import (
     NODE_SUSPENDED,
+    PROVIDER_STOPPED,
     PUSH_NOT_PARSED,
     PUSH_PROVIDER_NOT_FOUND,
     PUSH_TOO_LARGE,
@@ -48,13 +50,18 @@ async def push_incidents(call: RequestContext) -> Response:
     until they are stored, and `new` and `changed` are null; an `Idempotency-Key` then identifies
     the push for ten minutes. A repeated push changes nothing, so it is safe to retry if no response
     arrives. A payload that cannot be parsed is quarantined with the reason.
-    A suspended node responds with 503, because it would store incorrect times.
+    A suspended node responds with 503, because it would store incorrect times. A provider that a
+    person has stopped responds with 503 and `Retry-After`.
     """
     name = call.path["provider"]
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
     if (reason := call.services.node.suspension) is not None:
         raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
+    if (delay := await call.services.inbox.find_retry_delay(name)) is not None:
+        call.services.inbox.refuse(name, PushRefusal.STOPPED)
+        seconds = max(1, ceil(delay.total_seconds()))
+        raise PROVIDER_STOPPED.error({"Retry-After": str(seconds)}, seconds=seconds)
     with _count_refusals(call, name):
         result = await _receive(call, name)
     counts = result.counts
@@ -136,6 +143,7 @@ ENDPOINTS = (
             TOO_MANY_PUSHES,
             PUSHES_UNDER_WAY,
             NODE_SUSPENDED,
+            PROVIDER_STOPPED,
             INVALID_IDEMPOTENCY_KEY,
             IDEMPOTENCY_KEY_REUSED,
         ),

@@ -17,6 +17,7 @@ from tocsin.web.schemas.examples import DELIVERY_ID, EVENT_ID, FINISHED, SESSION
 from tocsin.web.schemas.fields import Timestamp
 from tocsin.web.schemas.push import WaitingPushes
 from tocsin.web.schemas.sessions import WriteBackOutcome
+from tocsin.web.schemas.stops import PastStop
 from tocsin.web.schemas.triage import TracedTriage
 
 _DAY = timedelta(days=1)
@@ -183,6 +184,9 @@ class Trace(ResponseModel):
     triage: list[TracedTriage] = Field(
         description=f"Changes to its triage, oldest first: at most the latest {MAX_HISTORY}."
     )
+    stops: list[PastStop] = Field(
+        description="Emergency stops that delayed its read or its deliveries, newest first."
+    )
     investigations: list[TracedInvestigation] = Field(
         description="Investigations that examined it, newest first; at most "
         f"{accounting.MAX_INVESTIGATIONS}."
@@ -336,6 +340,7 @@ class Proof(ResponseModel):
         "silent": [],
         "quarantined": 0,
         "waiting_pushes": [],
+        "stops": [],
         "incidents": {
             "alerted": 1,
             "below-threshold": 0,
@@ -359,6 +364,7 @@ class Proof(ResponseModel):
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
     waiting_pushes: list[WaitingPushes] = Field(description="Accepted pushes, not stored yet.")
+    stops: list[PastStop] = Field(description="Emergency stops in the period, newest first.")
     incidents: dict[str, int] = Field(
         description="Number of new incidents, by alert outcome. `removed` is the number of those "
         "that retention has removed since; without any, it is absent."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import orjson
 from pydantic import (
@@ -26,6 +26,7 @@ from tocsin.registry import NAME_PATTERN, ManagedBy
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.schemas.examples import EVENT_ID
 from tocsin.web.schemas.fields import Limit, cursor_field
+from tocsin.web.schemas.stops import CurrentStop, StopChange
 
 LIST = "d"
 
@@ -75,7 +76,7 @@ class NewDestination(BodyModel):
     )
 
 
-class DestinationChange(BodyModel):
+class DestinationChange(StopChange):
     """Changes to a destination."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -90,7 +91,7 @@ class DestinationChange(BodyModel):
     )
 
     @model_validator(mode="after")
-    def _not_nothing(self) -> DestinationChange:
+    def _not_nothing(self) -> Self:
         if not self.model_fields_set:
             raise ValueError("provide settings, enabled or both")
         return self
@@ -135,7 +136,10 @@ class DestinationItem(ResponseModel):
     managed_by: ManagedBy = Field(description="How it is managed, and where to change it.")
     state: DestinationState
     reason: StopReason | None = Field(description="Reason why the destination is not active.")
-    detail: str | None = Field(description="Last response of the receiver before the stop.")
+    detail: str | None = Field(
+        description="Last response of the receiver before the stop, or who stopped it and why."
+    )
+    stop: CurrentStop | None = Field(description="Emergency stop that is in force.")
     settings: dict[str, Any] = Field(description="Settings as written, without secrets.")
     secrets: list[str] = Field(description="Names of the secrets that are set.")
     failures: int = Field(description="Number of consecutive failures.")

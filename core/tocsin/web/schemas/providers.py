@@ -12,8 +12,9 @@ from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Json
 from tocsin.shapes import DriftProblem
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
-from tocsin.web.schemas.examples import BACKFILL_ID, CREATED, FINISHED
+from tocsin.web.schemas.examples import BACKFILL_ID, CREATED, EXPIRES, FINISHED
 from tocsin.web.schemas.fields import Limit, Timestamp, cursor_field
+from tocsin.web.schemas.stops import CurrentStop, StopChange
 
 
 class StreamProgress(ResponseModel):
@@ -97,10 +98,12 @@ class ProviderItem(ResponseModel):
     plugin: str
     state: str = Field(
         description="`waiting`: no node is reading it. `degraded`: it is read, but with the defect "
-        "in `reason`. `pushed`: it only receives pushes. `absent`: not loaded, with the reason. "
+        "in `reason`. `pushed`: it only receives pushes. `disabled`: a person has stopped it. "
+        "`absent`: not loaded, with the reason. "
         "`removed`: no longer in this node's `plugins.toml`.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
+    stop: CurrentStop | None = Field(description="Emergency stop that is in force.")
     outcome: str | None = Field(description="Outcome of the last read, as in the ledger.")
     reason: str | None = Field(description="Current error.")
     failures: int = Field(description="Number of consecutive failed reads.")
@@ -120,6 +123,18 @@ class ProviderItem(ResponseModel):
     retirements: list[RetiringApi] = Field(
         description="APIs that reach their end of life within 180 days, or already have."
     )
+
+
+class ProviderChange(StopChange):
+    """A stop of a provider, or its end."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "enabled": False,
+        "until": EXPIRES,
+        "reason": "The SIEM is overloaded",
+    }
+
+    enabled: bool = Field(description="Whether to read the provider and to accept pushes.")
 
 
 class ProviderList(ResponseModel):

@@ -346,7 +346,8 @@ async def test_what_others_manage_offers_only_what_can_be_done(api, person, mana
     html = await person.html(PAGE)
     for action in ("settings", "start", "resume", "delete"):
         assert f"{PAGE}/{action}" not in html
-    assert "Disabled manually" in await person.submit(PAGE, f"{PAGE}/stop")
+    stopped = await person.submit(PAGE, f"{PAGE}/stop", until="", duration="PT4H", reason="Noise")
+    assert "will be enabled 2026-11-21 16:00:00 UTC . Reason: Noise" in stopped
     assert "soar active" in await person.submit(PAGE, f"{PAGE}/start")
     assert "SOAR_SECRET" not in html
 

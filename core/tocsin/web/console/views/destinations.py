@@ -12,15 +12,16 @@ from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.console.settings_form import SettingField, build_fields, find_errors, read_settings
+from tocsin.web.console.stop_form import STOP_LENGTHS, read_stop
 from tocsin.web.problems import ProblemError
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries
+from tocsin.web.routes.destination_tests import send_test_event
 from tocsin.web.routes.destinations import (
     create_destination,
     delete_destination,
     get_destination,
     list_destinations,
     resume_destination,
-    send_test_event,
     update_destination,
 )
 from tocsin.web.routes.plugins import list_channels
@@ -55,6 +56,7 @@ async def show_destination(request: PageRequest) -> Mapping[str, Any]:
         "latest": latest,
         "failed": await _failed(request, destination["name"], latest["deliveries"]),
         "kinds": list(EventType),
+        "lengths": STOP_LENGTHS,
     }
 
 
@@ -167,8 +169,8 @@ ACTIONS = (
         path=f"{_PAGE}/stop",
         handler=update_destination,
         page=_PAGE,
-        body=lambda _: {"enabled": False},
-        message="Destination disabled. New deliveries are queued until you enable it.",
+        body=read_stop,
+        message="Destination disabled. New deliveries are queued until it is enabled.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/start",

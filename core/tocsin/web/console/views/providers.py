@@ -12,6 +12,7 @@ from tocsin.web.console.coverage_calendar import WEEKS, build_calendars
 from tocsin.web.console.forms import Form, to_utc
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
+from tocsin.web.console.stop_form import STOP_LENGTHS, read_stop
 from tocsin.web.problems import ProblemError
 from tocsin.web.routes.accounting import get_proof
 from tocsin.web.routes.providers import (
@@ -19,6 +20,7 @@ from tocsin.web.routes.providers import (
     create_backfill,
     list_backfills,
     list_providers,
+    update_provider,
 )
 
 _SECTION = "providers"
@@ -33,6 +35,7 @@ async def show_providers(request: PageRequest) -> Mapping[str, Any]:
         "proof": proof,
         "providers": [_with_reading(provider, proof) for provider in providers],
         "backfills": await request.ask(list_backfills, {}, limit="20", **cursor),
+        "lengths": STOP_LENGTHS,
         "can_backfill": [provider["name"] for provider in providers if _reads_the_past(provider)],
     }
 
@@ -115,6 +118,20 @@ PAGES = (
     ),
 )
 ACTIONS = (
+    ConsoleAction(
+        path="/providers/{provider}/stop",
+        handler=update_provider,
+        page="/providers",
+        body=read_stop,
+        message="Provider disabled. It is not read, and pushes are refused, until it is enabled.",
+    ),
+    ConsoleAction(
+        path="/providers/{provider}/start",
+        handler=update_provider,
+        page="/providers",
+        body=lambda _: {"enabled": True},
+        message="Provider enabled. Reads continue where they ended.",
+    ),
     ConsoleAction(
         path="/admin/new-backfill",
         handler=create_backfill,

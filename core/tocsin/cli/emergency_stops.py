@@ -1,0 +1,50 @@
+"""Emergency stops of destinations and providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from tocsin.errors import OperatorError
+from tocsin.fields import Duration
+
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="End of the stop, such as 2026-12-04T18:00:00Z."),
+]
+For = Annotated[
+    str | None,
+    typer.Option("--for", metavar="DURATION", help="Length of the stop, such as 1h or 4h."),
+]
+Reason = Annotated[str | None, typer.Option(help="Why it is stopped.")]
+
+
+def build_stop(until: str | None, lasting: str | None, reason: str | None) -> dict[str, Any]:
+    """Return the request body of a stop; raises OperatorError for an unusable duration."""
+    if until is not None and lasting is not None:
+        raise OperatorError("--until: use --until or --for, not both")
+    seconds = None if lasting is None else _parse_duration(lasting) // timedelta(seconds=1)
+    duration = None if seconds is None else f"PT{seconds}S"
+    wanted = {"until": until, "duration": duration, "reason": reason}
+    return {"enabled": False, **{name: text for name, text in wanted.items() if text is not None}}
+
+
+def _parse_duration(text: str) -> timedelta:
+    adapter: TypeAdapter[timedelta] = TypeAdapter(Duration)
+    try:
+        return adapter.validate_python(text)
+    except ValidationError as error:
+        raise OperatorError(f"--for: found {text!r}; {error.errors()[0]['msg']}") from None
+
+
+def describe_past_stop(stop: Mapping[str, Any]) -> str:
+    """Return who stopped something and why, and when the stop ended or will end."""
+    if stop["ended_at"] is not None:
+        end = f"ended at {stop['ended_at']} by {stop['ended_by']}"
+    else:
+        end = f"until {stop['until']}" if stop["until"] else "until it is enabled"
+    return f"stopped by {stop['by']}, {end}" + (f": {stop['reason']}" if stop["reason"] else "")

@@ -1,0 +1,78 @@
+"""Schemas of emergency stops."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, ClassVar, Self
+
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+
+from tocsin.fields import parse_iso_duration
+from tocsin.model import Json
+from tocsin.stops import StopKind
+from tocsin.web.parsing import BodyModel, ResponseModel
+from tocsin.web.schemas.examples import CREATED, EXPIRES
+from tocsin.web.schemas.fields import Timestamp
+
+
+def _parse_duration(text: str | None) -> timedelta | None:
+    return None if text is None else parse_iso_duration(text)
+
+
+class StopChange(BodyModel):
+    """Members of a request that stop something, or end a stop."""
+
+    enabled: bool | None = None
+    until: Timestamp | None = Field(
+        default=None, description="End of the stop; by default, it lasts until `enabled` is true."
+    )
+    duration: Annotated[timedelta, BeforeValidator(_parse_duration)] | None = Field(
+        default=None,
+        description="Length of the stop from now, instead of `until`: an ISO 8601 duration.",
+    )
+    reason: (
+        Annotated[
+            str,
+            StringConstraints(
+                strip_whitespace=True, min_length=1, max_length=1000, pattern=r"^[^\x00]*$"
+            ),
+        ]
+        | None
+    ) = Field(default=None, description="Reason for the stop.")
+
+    @model_validator(mode="after")
+    def _require_stop(self) -> Self:
+        if self.until and self.duration:
+            raise ValueError("use `until` or `duration`, not both")
+        if self.enabled is not False and (self.until or self.duration or self.reason):
+            raise ValueError(
+                "`until`, `duration` and `reason` describe a stop; set `enabled` to false"
+            )
+        return self
+
+
+class CurrentStop(ResponseModel):
+    """An emergency stop that is in force."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "by": "ana",
+        "reason": "Duplicate tickets",
+        "since": CREATED,
+        "until": EXPIRES,
+    }
+
+    by: str
+    reason: str | None
+    since: datetime
+    until: datetime | None = Field(description="End; null until somebody ends it.")
+
+
+class PastStop(CurrentStop):
+    """An emergency stop in an account."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"kind": "destination", "name": "soar"}
+
+    kind: StopKind
+    name: str
+    ended_at: datetime | None
+    ended_by: str | None = Field(description="`system` if it ended at its time.")
