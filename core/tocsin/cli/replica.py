@@ -46,8 +46,8 @@ async def examine_replica(settings: Settings, primary: Database) -> ReplicaFindi
     if lag is None:
         return ReplicaFinding(
             f"the replica did not show a write on the primary within {most} s",
-            "check that TOCSIN_DATABASE_READ_URL leads to a replica of this database, and its "
-            "replication",
+            "check that TOCSIN_DATABASE_READ_URL refers to a replica of this database, "
+            "and check its replication",
         )
     if names := await primary.read(find_unmarked_nodes):
         return ReplicaFinding(

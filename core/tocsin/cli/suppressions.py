@@ -25,14 +25,15 @@ RuleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the rule.
 def create(
     *,
     name: RuleName,
-    owner: Annotated[str, typer.Option(help="Person or team that answers for the rule.")],
+    owner: Annotated[str, typer.Option(help="Person or team responsible for the rule.")],
     reason: Annotated[str, typer.Option(help="Why events are suppressed.")],
     until: Annotated[
         str, typer.Option(metavar="TIME", help="End of the rule, such as 2026-12-04T18:00:00Z.")
     ],
     provider: Annotated[str | None, typer.Option(help="Match this provider.")] = None,
     title: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Match the title; * is any text.")
+        str | None,
+        typer.Option(metavar="PATTERN", help="Pattern for the title; * matches any text."),
     ] = None,
     entity: Annotated[
         str | None, typer.Option(metavar="VALUE", help="Match an entity of the incident.")

@@ -102,7 +102,7 @@ class Reloader:
         self._gauges = gauges
         self._failed = metrics.gauge(
             "tocsin_reload_failed",
-            "Whether the last reload failed, so that the node is not using its changed files",
+            "1 if the last reload failed and the previous configuration is in use, otherwise 0",
         )
         self._is_alone = is_alone
         self._settings = node.settings

@@ -69,12 +69,12 @@ class StallReporter:
         self._records: dict[Culprit, _Record] = {}
         self._stalls = metrics.counter(
             "tocsin_plugin_stalls_total",
-            "Times that a plugin held the event loop; without a plugin, other code",
+            "Number of times that a plugin or other code blocked the event loop",
             *("plugin", "path"),
         )
         self._seconds = metrics.counter(
             "tocsin_plugin_stall_seconds_total",
-            "Seconds for which a plugin held the event loop; without a plugin, other code",
+            "Seconds for which a plugin or other code blocked the event loop",
             *("plugin", "path"),
         )
         self._degraded = metrics.gauge(

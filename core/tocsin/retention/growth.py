@@ -103,7 +103,7 @@ class GrowthGauges:
         )
         self._kept = metrics.gauge(
             "tocsin_retention_seconds",
-            "Retention limit of each kind of record, for kinds that have one",
+            "Retention limit of each kind of record that has a limit",
             "kind",
         )
         self._bytes = metrics.gauge(

@@ -72,7 +72,7 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
     for limit in await database.read(find_missing_limits):
         area.warn(
             f"session limit not in effect: {limit}",
-            "configure the pooler to forward `SET` to PostgreSQL, or set it by `ALTER ROLE`",
+            "forward `SET` to PostgreSQL in the pooler, or set the limit with `ALTER ROLE`",
         )
     for found, remedy in await database.read(lambda connection: list(_examine_server(connection))):
         area.warn(found, remedy)

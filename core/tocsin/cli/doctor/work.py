@@ -107,7 +107,7 @@ def examine_retention(
         else:
             area.note(found)
     if not limits:
-        area.note("everything is kept: no limit is set")
+        area.note("no retention limit is set")
 
 
 def examine_roles(connection: Connection, area: Area, now: datetime) -> None:

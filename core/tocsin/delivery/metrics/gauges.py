@@ -156,7 +156,7 @@ class DeliveryGauges:
         )
         self._hold = metrics.gauge(
             "tocsin_routing_on_hold",
-            "Whether all events wait, because no configuration has been applied yet",
+            "1 if all events wait because no configuration has been applied yet, otherwise 0",
         )
 
     def show(

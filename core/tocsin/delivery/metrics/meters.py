@@ -44,7 +44,7 @@ class DeliveryMeters:
         )
         self.late = metrics.counter(
             "tocsin_delivery_leases_lost_total",
-            "Attempts that finished after their lease expired; the event may be delivered twice",
+            "Attempts that finished after their lease expired and may deliver an event twice",
             "destination",
         )
         self.duration = metrics.histogram(
@@ -115,7 +115,7 @@ class DeliveryMetrics:
             "Deliveries taken over from lost nodes",
         )
         self._database_up = metrics.gauge(
-            "tocsin_database_up", "Whether the database responded to the scrape"
+            "tocsin_database_up", "1 if the database responded to the scrape, otherwise 0"
         )
         self._gauges = DeliveryGauges(metrics)
         self._database = database

@@ -49,7 +49,7 @@ class NewSuppressionRule(BodyModel):
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)] = Field(
         description="Cannot be used again."
     )
-    owner: Name = Field(description="Person or team that answers for the rule.")
+    owner: Name = Field(description="Person or team responsible for the rule.")
     reason: Annotated[
         str,
         StringConstraints(
@@ -69,7 +69,7 @@ class NewSuppressionRule(BodyModel):
         | None
     ) = Field(
         default=None,
-        description="Pattern for the whole title; `*` is any text.",
+        description="Pattern for the whole title; `*` matches any text.",
     )
     entity: (
         Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=_PRINTED)] | None
