@@ -44,7 +44,7 @@ class FieldError(BaseModel):
     """One wrong field of a request."""
 
     path: str = Field(
-        description="Location of the field: a parameter, or keys of the body joined by dots."
+        description="Location of the field: a parameter, or a dotted path in the body."
     )
     detail: str
 

@@ -35,7 +35,7 @@ def _header(name: str, description: str, example: object, **schema: object) -> d
 _PARAMETERS = [
     _header(
         "webhook-id",
-        "ID of the event, the same in every attempt and replay.",
+        "ID of the event; the same in every attempt.",
         "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
         type="string",
     ),

@@ -116,7 +116,7 @@ def get_api_client(connection: Connection, call: RequestContext) -> Response:
 
 
 def regenerate_api_client_secret(connection: Connection, call: RequestContext) -> Response:
-    """Replace the secret of a client, and return it; the old one stops working immediately."""
+    """Replace the secret of a client, and return it; the old secret stops working immediately."""
     minted: MintedSecret = call.prepared
     with translate_record_errors(API_CLIENT_NOT_FOUND, CLIENT_NOT_ACTIVE):
         client = regenerate_secret(
@@ -176,7 +176,7 @@ ENDPOINTS = (
         method="POST",
         path=_CLIENTS,
         access=AccessRole.ADMIN,
-        summary="Create an API client; its secret is shown only once",
+        summary="Create an API client and return its secret once",
         handler=create_api_client,
         prepare=mint_client,
         body=NewApiClient,
@@ -209,7 +209,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_CLIENT}/regenerate-secret",
         access=AccessRole.ADMIN,
-        summary="Regenerate the secret of an API client; it is shown only once",
+        summary="Regenerate the secret of an API client and return it once",
         handler=regenerate_api_client_secret,
         prepare=mint_secret,
         response=RegeneratedSecret,
@@ -232,7 +232,7 @@ ENDPOINTS = (
         method="DELETE",
         path=_CLIENT,
         access=AccessRole.ADMIN,
-        summary="Disable an API client permanently; its tokens stay valid until they expire",
+        summary="Disable an API client permanently (tokens stay valid until they expire)",
         handler=disable_api_client,
         response=ApiClientItem,
         action="api-client.disable",

@@ -64,8 +64,7 @@ def get_delivery(connection: Connection, call: RequestContext) -> Response:
 def replay_delivery(connection: Connection, call: RequestContext) -> Response:
     """Queue a delivery for immediate sending, with a new retry schedule, and return it.
 
-    This works in every state; a pending delivery does not wait for its next attempt. The event
-    keeps its ID.
+    This works in every state. The event keeps its ID.
     """
     before = _find(connection, call)
     now = call.services.clock.now()
@@ -93,7 +92,7 @@ _DESTINATION_DELETED = "its destination was deleted"
 async def get_delivery_body(call: RequestContext) -> Response:
     """Render the event with the current templates of the destination.
 
-    The event and the templates may have changed since the last attempt.
+    The templates might have changed since the last attempt.
     """
     name, event, destination = await call.services.database.read(_load_for_preview, call)
     if destination is None or destination.state is DestinationState.DELETED:

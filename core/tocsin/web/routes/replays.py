@@ -83,7 +83,7 @@ def _find(connection: Connection, call: RequestContext) -> dict[str, Any]:
 
 
 async def count_unmatched(call: RequestContext) -> int:
-    """Return how many events a dry run is about; it is counted outside the transaction."""
+    """Return the number of events for a dry run, counted outside the transaction."""
     body: NewReroute = call.body
     if not body.dry_run:
         return 0
@@ -92,7 +92,7 @@ async def count_unmatched(call: RequestContext) -> int:
 
 
 def reroute_events(connection: Connection, call: RequestContext) -> Response:
-    """Route events again that matched no destination; they go to those that match them now.
+    """Reroute events that matched no destination; they go to those that match them now.
 
     Events that a destination already has are excluded, so the request can be sent again. At most
     10,000 events are routed by one request: continue with `next_since`.
@@ -132,7 +132,7 @@ ENDPOINTS = (
         method="POST",
         path="/api/admin/events/reroute",
         access=AccessRole.ADMIN,
-        summary="Route events again that matched no destination",
+        summary="Reroute events that matched no destination",
         handler=reroute_events,
         role=ConsoleRole.OPERATOR,
         prepare=count_unmatched,

@@ -137,7 +137,7 @@ def delete_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def run_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Run a schedule now, and return the run; it counts like a scheduled one."""
+    """Run a schedule now, and return the run, which counts as a scheduled run."""
     require_investigator(call)
     schedule = _find(connection, call, lock=True)
     row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())
@@ -300,7 +300,7 @@ ENDPOINTS = (
         method="DELETE",
         path=_SCHEDULE,
         access=AccessRole.ADMIN,
-        summary="Delete a schedule; its runs stay available",
+        summary="Delete a schedule and keep its runs",
         handler=delete_schedule,
         role=ConsoleRole.OPERATOR,
         response=ScheduleDetail,

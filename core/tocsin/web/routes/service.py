@@ -73,11 +73,9 @@ async def _read_files(call: RequestContext) -> ReloadResult:
 
 
 def reload_node(_connection: Connection, call: RequestContext) -> Response:
-    """Read the settings, secrets, templates and plugins.toml of this node again.
-
-    Only what has changed is restarted. With PostgreSQL, destinations and schedules stay as they
-    were applied. If a file has problems, nothing changes.
-    """
+    """Read the settings, secrets, templates and plugins.toml of this node again, and restart only
+    changed parts. With PostgreSQL, the applied destinations and schedules do not change. If a file
+    has problems, nothing changes."""
     result: ReloadResult = call.prepared
     content: dict[str, Json] = {
         "changed": list(result.changed),

@@ -34,9 +34,10 @@ _MACHINES = frozenset({"key", "client"})
 
 
 def update_incident(connection: Connection, call: RequestContext) -> Response:
-    """Update the triage of an incident, and return it; what the SIEM says does not change.
+    """Update the triage of an incident, and return it.
 
-    With `If-Match`, only if the incident has not changed since it was read.
+    Data from the SIEM does not change. With `If-Match`, the update fails if the incident has
+    changed.
     """
     body: TriageChange = call.body
     number, url = _lock(connection, call), call.services.public_url
@@ -53,9 +54,9 @@ def update_incident(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_incidents(connection: Connection, call: RequestContext) -> Response:
-    """Update the triage of several incidents alike, and return the outcome for each.
+    """Apply the same change to the triage of several incidents, and return the outcome for each.
 
-    An incident for which the change is refused does not keep the others from being changed.
+    A refused change does not affect other incidents.
     """
     body: BulkTriageChange = call.body
     author, now = _identify_author(call), call.services.clock.now()

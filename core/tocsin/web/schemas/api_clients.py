@@ -58,7 +58,7 @@ class ApiClientQuery(QueryModel):
 
     search: Search = Field(
         default="",
-        description="Filter by text, case-insensitive, in `name`, `description`, "
+        description="Case-insensitive text to find in `name`, `description`, "
         "`client_id`, `created_by` or `scopes`.",
     )
     limit: Limit = 50

@@ -65,7 +65,7 @@ class ApiKeyQuery(QueryModel):
 
     search: Search = Field(
         default="",
-        description="Filter by text, case-insensitive, in `name`, `description`, "
+        description="Case-insensitive text to find in `name`, `description`, "
         "`key_id`, `created_by` or `scopes`.",
     )
     limit: Limit = 50
@@ -120,11 +120,11 @@ class Rotation(BodyModel):
 
     grace_period_days: Annotated[int, Field(ge=0, le=365), WholeNumber] = Field(
         default=7,
-        description="Days for which the previous value is accepted; with 0, it stops working "
+        description="Days for which the previous value stays valid; with 0, it stops working "
         "immediately.",
     )
     expires_in_days: Days | None = Field(
-        default=None, description="New expiry in days; unchanged by default."
+        default=None, description="Days until the key expires; unchanged by default."
     )
 
 
@@ -142,5 +142,5 @@ class RotatedApiKey(ResponseModel):
     api_key: str = Field(description="The new value; shown only once.")
     expires_at: datetime
     previous_key_expires_at: datetime | None = Field(
-        description="Time at which the previous value expires; null if it is not accepted."
+        description="Expiry of the previous value; null if none is valid."
     )

@@ -70,10 +70,10 @@ class DeliveryStatusItem(ResponseModel):
     id: str
     destination: str
     state: str = Field(
-        description="`on_hold` also while its destination is not active.",
+        description="Includes `on_hold` while the destination is not active.",
         json_schema_extra={"enum": [state.value for state in DeliveryState]},
     )
-    reason: str | None = Field(description="Reason why it has not arrived.")
+    reason: str | None = Field(description="Reason why it is not delivered.")
     due_at: datetime | None = Field(description="Time of the next attempt.")
     remote_id: str | None = Field(description="ID of the object in the receiver.")
     remote_url: str | None = Field(description="Link to the object in the receiver.")
@@ -83,7 +83,7 @@ class DeliveryStatusItem(ResponseModel):
 class _DeliveryBase(DeliveryStatusItem):
     """Members of every delivery."""
 
-    event_id: str = Field(description="ID of the event, the same in every attempt and replay.")
+    event_id: str = Field(description="ID of the event; the same in every attempt.")
     event_type: DeliveryType
     subject: str = Field(description="Subject of the event, such as `incident:4711`.")
     title: str | None = Field(description="Title of the incident or investigation in the event.")
@@ -187,10 +187,10 @@ class DeliveryBody(ResponseModel):
 
     id: str
     destination: str
-    template: str | None = Field(description="Receiver whose templates are used.")
+    template: str | None = Field(description="Receiver that provides the templates.")
     parts: list[RenderedPart] = Field(
-        description="Rendered parts, without what the channel adds when it sends, such as a "
-        "signature or secrets."
+        description="Rendered parts, without additions of the channel, such as a signature or "
+        "secrets."
     )
     breaches: list[str] = Field(description="Violations of the receiver's contract.")
-    reason: str | None = Field(description="Reason why nothing is rendered.")
+    reason: str | None = Field(description="Reason why the body is not rendered.")

@@ -40,7 +40,7 @@ class DetectionItem(ResponseModel):
     provider: str
     title: str
     incident_count: int = Field(description="Number of incidents with a disposition.")
-    dispositions: dict[IncidentDisposition, int] = Field(description="Without those that are 0.")
+    dispositions: dict[IncidentDisposition, int] = Field(description="Without zeros.")
     false_positive_ratio: float = Field(description="From 0 to 1.")
     latest_incident: int = Field(description="Number of the latest of these incidents.")
 

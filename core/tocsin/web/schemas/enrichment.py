@@ -28,7 +28,7 @@ class EntityEnrichment(ResponseModel):
     score: int | None = Field(description="Score of the source, from 0 to 100.")
     tags: list[str]
     techniques: list[str]
-    facts: dict[str, Any] = Field(description="Supporting facts of the source.")
+    facts: dict[str, Any] = Field(description="Supporting facts from the source.")
     link: str | None
 
 

@@ -90,8 +90,8 @@ class GraphExportQuery(GraphQuery):
 
     value: Value | None = Field(
         default=None,
-        description="Value of the node to start from; by default the latest incidents are "
-        "exported, with their neighbors.",
+        description="Value of the start node; by default, the latest incidents and their "
+        "neighbors are exported.",
     )
 
     @model_validator(mode="after")
@@ -155,7 +155,7 @@ class GraphEdge(ResponseModel):
     last_seen: datetime
     count: int
     known_from: list[str] = Field(
-        description="Some of its sources, latest first: `incident:7`, `session:ses_01...#12` "
+        description="Latest sources first: `incident:7`, `session:ses_01...#12` "
         "for a step of a ledger, `session:ses_01...#F2` for a finding, `enricher:rdap`."
     )
 
@@ -188,7 +188,7 @@ class GraphPath(ResponseModel):
     nodes: list[GraphNode] = Field(description="Nodes in order; empty if there is no path.")
     edges: list[GraphEdge]
     complete: bool = Field(
-        description="False if not every edge was examined, so that a shorter path may exist."
+        description="False if a limit was reached, so that a shorter path might exist."
     )
 
 

@@ -29,11 +29,11 @@ class SightedEntity(IncidentEntity):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"incident_count": 4, "is_internal": False}
 
-    incident_count: int = Field(description="Number of incidents with it, including this one.")
+    incident_count: int = Field(description="Number of incidents with the entity.")
     first_seen: datetime | None
     last_seen: datetime | None
-    is_internal: bool = Field(description="Whether it belongs to the organization.")
-    is_well_known: bool = Field(description="Whether it is common and insignificant.")
+    is_internal: bool = Field(description="Whether the entity is internal.")
+    is_well_known: bool = Field(description="Whether the entity is insignificant.")
     enrichments: list[StoredEnrichment]
 
 
@@ -53,9 +53,9 @@ class RelatedIncidentItem(ResponseModel):
     severity: Severity
     status: IncidentStatus
     occurred_at: datetime
-    is_linked: bool = Field(description="Whether somebody has linked the two.")
-    is_merged: bool = Field(description="Whether the SIEM has merged one into the other.")
-    shared_entities: list[EntityItem] = Field(description="Entities of both, the rarest first.")
+    is_linked: bool = Field(description="Whether the incidents are linked.")
+    is_merged: bool = Field(description="Whether the SIEM merged the incidents.")
+    shared_entities: list[EntityItem] = Field(description="Shared entities, rarest first.")
 
 
 class IncidentContext(ResponseModel):
@@ -63,7 +63,7 @@ class IncidentContext(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"alerts_total": 2, "entities_total": 2}
 
-    alerts: list[IncidentAlert] = Field(description="The latest alerts, the earliest first.")
+    alerts: list[IncidentAlert] = Field(description="The latest alerts, earliest first.")
     alerts_total: int
     entities: list[SightedEntity]
     entities_total: int

@@ -104,10 +104,10 @@ class IncidentQuery(QueryModel):
     provider: _Filter | None = Field(default=None, description="Filter by provider.")
     watcher: _Filter | None = Field(default=None, description="Filter by watcher.")
     title: _Filter | None = Field(
-        default=None, description="Only incidents whose title contains this text, in any case."
+        default=None, description="Only incidents whose title contains this text, case-insensitive."
     )
     entity: _Entity | None = Field(
-        default=None, description="Only incidents with an entity of this value, of any kind."
+        default=None, description="Only incidents with an entity that has this value."
     )
     technique: Annotated[_Filter, StringConstraints(to_upper=True)] | None = Field(
         default=None, description="ATT&CK technique ID, which includes its sub-techniques."
@@ -124,12 +124,12 @@ class IncidentQuery(QueryModel):
     )
     changed_after: ResumeField | None = Field(
         default=None,
-        description="A `resume_cursor`: returns only later changes, oldest first. If empty, "
-        "starts from the beginning. Cannot be combined with `cursor`.",
+        description="A `resume_cursor`: returns only later changes, oldest first. Empty: from the "
+        "first change. Not with `cursor`.",
     )
     sort: Annotated[IncidentOrder, any_case(IncidentOrder)] = Field(
         default=IncidentOrder.CHANGED,
-        description="Sort order, in any case: last change or occurrence (newest first), or "
+        description="Sort order, case-insensitive: last change or occurrence (newest first), or "
         "severity (highest first).",
     )
 
@@ -182,7 +182,7 @@ class IncidentEntity(EntityItem):
 
     role: EntityRole | None = Field(
         description="`source` if the activity came from the entity, `target` if it was directed "
-        "at the entity, `both`, or null if the SIEM does not specify it."
+        "at the entity, `both`, or null if unknown."
     )
 
 
@@ -229,21 +229,21 @@ class IncidentItem(ResponseModel):
     occurred_at: datetime
     created_at: datetime = Field(description="Time of the first sync.")
     updated_at: datetime = Field(description="Time of the last change in Tocsin.")
-    url: str = Field(description="URL of its page in the console.")
-    source_url: str | None = Field(description="URL of its page in the SIEM.")
+    url: str = Field(description="URL of the page in the console.")
+    source_url: str | None = Field(description="URL of the page in the SIEM.")
     alert_count: int
     entities: list[IncidentEntity]
     techniques: list[str] = Field(description="ATT&CK technique IDs.")
     tactics: list[str] = Field(description="ATT&CK tactic IDs, in the order of an attack.")
-    triage: TriageItem | None = Field(
-        description="What was decided about the incident in Tocsin; null until it is triaged."
-    )
+    triage: TriageItem | None = Field(description="Triage in Tocsin; null until the first triage.")
 
 
 class TrendQuery(QueryModel):
     """Period of a trend."""
 
-    hours: int = Field(default=24, ge=1, le=168, description="Number of hours, with this one.")
+    hours: int = Field(
+        default=24, ge=1, le=168, description="Number of hours, including the current one."
+    )
 
 
 class IncidentTrendHour(ResponseModel):
@@ -252,7 +252,7 @@ class IncidentTrendHour(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"counts": {"Critical": 1, "Low": 12}}
 
     start: datetime
-    counts: dict[Severity, int] = Field(description="By severity; without those that are 0.")
+    counts: dict[Severity, int] = Field(description="Counts by severity, without zeros.")
 
 
 class IncidentTrend(ResponseModel):

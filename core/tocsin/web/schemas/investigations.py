@@ -206,7 +206,7 @@ class SessionStep(ResponseModel):
         "duration_ms": 2,
     }
 
-    number: int = Field(description="Number by which evidence refers to the step: `step:12`.")
+    number: int = Field(description="Number of the step; evidence cites it as `step:12`.")
     run: int
     phase: Phase
     kind: str = Field(description="Kind of query, or `conclusion`.")

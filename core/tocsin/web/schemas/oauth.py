@@ -58,7 +58,7 @@ class PresentedToken(ClientForm):
 
     token: str = Field(min_length=1)
     token_type_hint: str | None = Field(
-        default=None, description="Ignored, since there is only one token type."
+        default=None, description="Ignored, because there is only one token type."
     )
 
 

@@ -29,7 +29,7 @@ class PluginUse(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"table": "destinations.soar"}
 
     table: str = Field(description="Name of the table, such as `providers.edge`.")
-    absent: str | None = Field(description="Reason why this node does not use it; null if it does.")
+    absent: str | None = Field(description="Reason why this node does not use the table, or null.")
 
 
 class PluginItem(ResponseModel):
@@ -53,7 +53,7 @@ class PluginItem(ResponseModel):
         description="Defects of the plugin or of its tables on this node; null if there are none."
     )
     offers: list[str] = Field(
-        description="Tables of `plugins.toml` that can use it; empty unless it is loaded."
+        description="Tables of `plugins.toml` that can use the plugin; empty unless it is loaded."
     )
     used_by: list[PluginUse]
 
@@ -79,7 +79,7 @@ class PluginSetting(ResponseModel):
     required: bool
     default: str | None = Field(description="Default as written in TOML.")
     secret: bool
-    common: bool = Field(description="Whether every table of the section accepts it.")
+    common: bool = Field(description="Whether every table of the section has this setting.")
     description: str
 
 
@@ -98,7 +98,7 @@ class PluginKind(ResponseModel):
     summary: str
     capabilities: list[str]
     streams: list[str] | None = Field(description="Null if they depend on the settings.")
-    permissions: list[str] = Field(description="Permissions that it needs in the remote system.")
+    permissions: list[str] = Field(description="Permissions required in the remote system.")
     settings: list[PluginSetting]
 
 
@@ -129,9 +129,9 @@ class ChannelSetting(ResponseModel):
     choices: list[str] = Field(description="Options of `choice` and `choices`.")
     required: bool
     default: str | None = Field(description="Default as written in TOML.")
-    secret: bool = Field(description="Whether it is stored encrypted and never returned.")
-    local: bool = Field(description="Whether only `plugins.toml` can set it.")
-    common: bool = Field(description="Whether every destination accepts it.")
+    secret: bool = Field(description="Whether the value is encrypted and never returned.")
+    local: bool = Field(description="Whether it can be set only in `plugins.toml`.")
+    common: bool = Field(description="Whether every destination has this setting.")
     description: str
 
 
@@ -145,7 +145,9 @@ class ChannelItem(ResponseModel):
 
     plugin: str
     summary: str
-    settings: list[ChannelSetting] = Field(description="Own settings before common ones.")
+    settings: list[ChannelSetting] = Field(
+        description="Specific settings first, then common settings."
+    )
 
 
 class ChannelList(ResponseModel):

@@ -45,7 +45,7 @@ class PushSummary(ResponseModel):
     changed: int | None = Field(description="Number of changed incidents; null in a 202 response.")
     rejected: int = Field(
         description="Number of incidents that could not be parsed or that the sender omitted; "
-        "they are quarantined with the reason."
+        "quarantined with the reason."
     )
 
 
@@ -57,4 +57,4 @@ class WaitingPushes(ResponseModel):
     provider: str
     stored: int = Field(description="Number of the last stored push in the intake.")
     accepted: int = Field(description="Number of the last accepted push in the intake.")
-    since: datetime = Field(description="When the oldest of them was received.")
+    since: datetime = Field(description="Time at which the oldest of these pushes arrived.")

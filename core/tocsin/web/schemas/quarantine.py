@@ -33,7 +33,7 @@ class QuarantineItem(ResponseModel):
     id: int
     provider: str
     stream: str
-    source: str = Field(description="Stream or file that the record came from.")
+    source: str = Field(description="Stream or file of the record.")
     location: str = Field(description="Location in the source, such as `byte 10240`.")
     reason: str
     content: str = Field(

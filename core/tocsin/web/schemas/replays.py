@@ -39,8 +39,8 @@ class NewReplay(BodyModel):
 
     state: Replayable = Field(
         default=DeliveryState.DEAD,
-        description="Filter by state. `on_hold` selects those that wait for a "
-        "configuration fix, not those whose destination is not active.",
+        description="Filter by state. `on_hold` selects deliveries that wait for a configuration "
+        "fix, not deliveries to inactive destinations.",
     )
     destination: DestinationName | None = Field(default=None, description="Filter by destination.")
     event_type: Annotated[DeliveryType, any_case(DeliveryType)] | None = Field(
@@ -115,7 +115,7 @@ class NewReroute(BodyModel):
     until: Timestamp | None = Field(
         default=None, description="Only events before this time; by default, all."
     )
-    dry_run: bool = Field(default=False, description="Only count the events.")
+    dry_run: bool = Field(default=False, description="Count the events without routing them.")
 
 
 class Reroute(ResponseModel):
@@ -123,9 +123,7 @@ class Reroute(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"events": 2624}
 
-    events: int = Field(
-        description="Number of events that no destination had matched, and that are routed again."
-    )
+    events: int = Field(description="Number of rerouted events.")
     next_since: datetime | None = Field(
-        description="Value of `since` for the next request; null if all events are routed again."
+        description="Value of `since` for the next request; null if no events remain."
     )

@@ -100,7 +100,7 @@ class ScheduleQuery(QueryModel):
 
     status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
         default=None,
-        description="Filter by status, case-insensitive; by default all except deleted ones.",
+        description="Filter by status, case-insensitive; by default all except deleted.",
     )
     tag: Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[^\x00]+$")] | None = Field(
         default=None, description="Filter by tag."
@@ -157,7 +157,7 @@ class ScheduleItem(ResponseModel):
 
     id: str
     name: str
-    managed_by: ManagedBy = Field(description="How it is managed, and where to change it.")
+    managed_by: ManagedBy = Field(description="Source of the configuration.")
     query: str
     persona: Persona
     provider: str | None
@@ -183,7 +183,7 @@ class ScheduleItem(ResponseModel):
     created_by: str
     created_at: datetime
     updated_at: datetime
-    url: str = Field(description="URL of its page in the console.")
+    url: str = Field(description="URL of the page in the console.")
 
 
 class ScheduleDetail(ScheduleItem):
@@ -238,7 +238,7 @@ class ScheduleRun(ResponseModel):
     reason: str | None = Field(description="Explanation of the failure or missed run.")
     fire_at: datetime = Field(description="Scheduled time.")
     due_at: datetime = Field(description="Scheduled time plus jitter.")
-    until: datetime | None = Field(description="Last fire time, if the run represents several.")
+    until: datetime | None = Field(description="Last fire time, if there are several.")
     started_at: datetime | None
     ended_at: datetime | None
     duration_ms: int | None
@@ -274,5 +274,5 @@ class UpcomingList(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"until": "2026-11-22T05:33:01.123Z"}
 
     upcoming: list[UpcomingRun]
-    until: datetime = Field(description="Time up to which the list is complete.")
+    until: datetime = Field(description="End of the period for which the list is complete.")
     truncated: bool = Field(description="Whether there are more than `limit` runs in the period.")

@@ -57,12 +57,10 @@ class SearchResult(ResponseModel):
     kind: str = Field(json_schema_extra={"enum": ["incident", "session"]})
     id: str = Field(description="Number of the incident, or ID of the session.")
     title: str
-    snippet: str = Field(
-        description="Matching excerpt as HTML: matches in `<mark>`, everything else escaped."
-    )
+    snippet: str = Field(description="Matching excerpt as HTML, with matches in `<mark>`.")
     score: float = Field(description="From 0 to 1.")
     at: datetime = Field(description="Time of the incident, or creation of the session.")
-    url: str = Field(description="URL of its page in the console.")
+    url: str = Field(description="URL of the page in the console.")
 
 
 class SearchResults(ResponseModel):

@@ -35,8 +35,7 @@ class ReloadSummary(ResponseModel):
         "effect after a restart."
     )
     differing: list[str] = Field(
-        description="Destinations and schedules in which this node's plugins.toml differs from "
-        "the applied configuration, with the effect of `tocsin apply`."
+        description="Destinations and schedules that `tocsin apply` would change, with the effect."
     )
 
 
@@ -58,12 +57,12 @@ class Readiness(ResponseModel):
 
     status: Literal["ready", "not ready"]
     intake: bool | None = Field(
-        description="Whether the intake accepts pushes; null if none is configured. A node whose "
-        "intake does is ready while the database does not accept writes."
+        description="Whether the intake accepts pushes; null without an intake. If it does, the "
+        "node is ready even if the database does not accept writes."
     )
     database: bool = Field(
-        description="Whether a test write was committed in time, to the database with which the "
-        "node started and with the schema of this version."
+        description="Whether a test write was committed in time, to the database of the start and "
+        "with the schema of this version."
     )
     fault: str | None = Field(
         description="Reason why the database does not accept writes; null if it does.",
@@ -74,15 +73,13 @@ class Readiness(ResponseModel):
         description="Background loops that have not completed a step within their time limit."
     )
     suspended: str | None = Field(
-        description="Reason why the node is suspended, such as an excessive clock offset; null "
-        "if it is not."
+        description="Reason why the node is suspended, such as a clock offset, or null."
     )
     routing_on_hold: str | None = Field(
-        description="Reason why events wait instead of being routed, with the remedy; null if "
-        "they are routed."
+        description="Reason why no events are routed, with the remedy, or null."
     )
     differing: list[str] = Field(
-        description="Destinations and schedules in which this node's plugins.toml differs from "
-        "the applied configuration, with the effect of `tocsin apply`. The node uses the applied "
+        description="Destinations and schedules that `tocsin apply` would change, with the "
+        "effect. The node uses the applied "
         "configuration."
     )

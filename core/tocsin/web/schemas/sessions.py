@@ -27,7 +27,7 @@ class NewInvestigation(BodyModel):
         description="Audience of the report, which determines its depth and contents.",
     )
     provider: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Restrict the investigation to this provider; all by default."
+        default=None, description="The only provider to query; all by default."
     )
 
 
@@ -51,7 +51,7 @@ class StartedSession(ResponseModel):
 
     session_id: str
     status: SessionStatus
-    url: str = Field(description="URL of its page in the console.")
+    url: str = Field(description="URL of the page in the console.")
 
 
 class SessionProgress(ResponseModel):
@@ -75,7 +75,7 @@ class SessionMessage(ResponseModel):
     role: str = Field(json_schema_extra={"enum": ["user", "investigator"]})
     text: str
     run: int = Field(
-        description="Number of the run: 1 for the first question, then one for each follow-up."
+        description="Number of the run: 1 for the first question, plus 1 for each follow-up."
     )
     created_by: str
     created_at: datetime
@@ -119,7 +119,7 @@ class SessionSummary(ResponseModel):
     created_at: datetime
     updated_at: datetime
     completed_at: datetime | None
-    url: str = Field(description="URL of its page in the console.")
+    url: str = Field(description="URL of the page in the console.")
 
 
 class WriteBackOutcome(ResponseModel):

@@ -57,7 +57,7 @@ class TriageItem(ResponseModel):
     disposition: IncidentDisposition | None
     disposition_reason: str | None
     disposition_source: DispositionSource | None = Field(description="Origin of the disposition.")
-    disposition_by: str | None = Field(description="User or credential that set it.")
+    disposition_by: str | None = Field(description="User or credential that set the disposition.")
     disposition_at: datetime | None
     comment_count: int
     tags: list[str]
@@ -79,11 +79,13 @@ class TriageChange(BodyModel):
 
     assignee: Name | None = Field(default=None, description="null for nobody.")
     acknowledged: bool | None = Field(
-        default=None, description="true to acknowledge the incident as the caller, false to undo."
+        default=None,
+        description="true acknowledges the incident as the caller; false removes the "
+        "acknowledgement.",
     )
     disposition: Annotated[IncidentDisposition, _DISPOSITION] | None = Field(
         default=None,
-        description="Result of the triage, case-insensitive; null removes it with its reason.",
+        description="Result of the triage, case-insensitive; null removes it and the reason.",
     )
     disposition_reason: Text | None = Field(
         default=None, description="Reason for the disposition; null removes it."
@@ -128,7 +130,7 @@ class TriagedIncident(ResponseModel):
 
     number: int
     triage: TriageItem | None
-    url: str = Field(description="URL of its page in the console.")
+    url: str = Field(description="URL of the page in the console.")
 
 
 MAX_TRIAGED = 100
@@ -165,10 +167,10 @@ class TriageResult(ResponseModel):
 
     number: int
     outcome: TriageOutcome = Field(
-        description="`unchanged` if the incident already had these values. Nothing is stored for "
-        "`refused` and `not-found`; the other incidents are changed all the same."
+        description="`unchanged`: the incident already had these values. `refused`, `not-found`: "
+        "nothing was stored for this incident."
     )
-    detail: str | None = Field(description="Why the change was refused.")
+    detail: str | None = Field(description="Reason why the change was refused.")
 
 
 class TriageResults(ResponseModel):
@@ -176,7 +178,7 @@ class TriageResults(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {}
 
-    results: list[TriageResult] = Field(description="One for each number, in the order given.")
+    results: list[TriageResult] = Field(description="One result for each number, in order.")
 
 
 class NewComment(BodyModel):
