@@ -143,7 +143,6 @@ class Refused(PluginFailure):
     `status` and `response` come from the remote system.
 
     `unwanted`: the remote system accepts no further deliveries, so Tocsin disables the destination.
-
     """
 
     def __init__(

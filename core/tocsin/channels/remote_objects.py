@@ -103,7 +103,7 @@ class ObjectChannel(Channel[S]):
     """
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep the settings and tools; do no I/O."""
+        """Store the settings and tools; perform no I/O."""
         super().__init__(settings, tools)
         self.api = Api(tools, settings)
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
@@ -181,7 +181,7 @@ class ObjectChannel(Channel[S]):
         """Close an open object."""
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Add the reason to a closed object, unless it is already there.
+        """Add the reason to a closed object, unless the object already has the reason.
 
         Implement this method if `close` adds the reason in a separate request after the change,
         because an attempt can be interrupted between the two requests.
@@ -194,7 +194,7 @@ class ObjectChannel(Channel[S]):
     # common to all platforms
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Add the event to the objects to which it belongs, or to a new one."""
+        """Add the event to the objects to which it belongs, or to a new object."""
         event = delivery.event
         done = [await self._add_to(place, delivery) for place in await self._places(delivery)]
         if not done:

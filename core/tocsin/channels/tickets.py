@@ -122,7 +122,7 @@ class Tracker(ABC):
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
     ) -> None:
-        """Keep the arguments; do no I/O. `request` is the channel's request function."""
+        """Store the arguments; perform no I/O. `request` is the channel's request function."""
         self.settings = settings
         self.options = options
         self.tools = tools

@@ -27,6 +27,9 @@ class Configurable(Generic[S]):
                     cls.Settings = kind
 
     def __init__(self, settings: S, tools: Tools) -> None:
-        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
+        """Store the arguments; perform no I/O.
+
+        `settings` is an instance of this class's `Settings`.
+        """
         self.settings = settings
         self.tools = tools

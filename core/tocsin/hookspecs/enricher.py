@@ -20,8 +20,8 @@ S = TypeVar("S", bound="Enricher.Settings", default=Any)
 class Enricher(Configurable[S], ABC):
     """Base class of enrichers, which are sources of information about entities.
 
-    One instance serves each [enrichers.<name>]. A class that is `standing` and has no such table
-    gets one instance under its own name.
+    One instance serves each [enrichers.<name>]. A class that is `standing` and has no table gets
+    one instance under its `name`.
 
     All methods run in the event loop of the node: never block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.

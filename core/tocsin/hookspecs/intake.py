@@ -71,7 +71,6 @@ class Intake(Configurable[S], ABC):
     because a restored backup of the database continues from an older position.
 
     All methods run in the event loop of the node: never block it.
-
     """
 
     class Settings(PluginSettings):

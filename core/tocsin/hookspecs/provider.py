@@ -153,7 +153,10 @@ class Provider(Configurable[S], ABC):
     """The last known offset of the SIEM's clock from the local clock; None if unknown."""
 
     def __init__(self, settings: S, tools: Tools) -> None:
-        """Store the arguments; do no I/O. `settings` is an instance of this class's `Settings`."""
+        """Store the arguments; perform no I/O.
+
+        `settings` is an instance of this class's `Settings`.
+        """
         super().__init__(settings, tools)
         self.shapes = ShapeRecorder()
 

@@ -53,7 +53,7 @@ class EntityPattern:
 
     @cached_property
     def beginning(self) -> str:
-        """The prefix of every matching value, in lowercase; may be empty."""
+        """The prefix of every matching value, in lowercase; can be empty."""
         if self.bounds is None:
             return self.text.partition("*")[0].lower()
         first, last = self.bounds

@@ -125,7 +125,7 @@ _MAX_PATH = 80
 
 
 class ApiSettings(PluginSettings):
-    """Settings of an HTTP API client; derive from the settings of your own base class first."""
+    """Settings of an HTTP API client; derive from the settings of your base class first."""
 
     url: ServerUrl = Field(description="Base URL of the API, such as https://siem.example.com.")
     timeout: Duration = Field(
@@ -215,7 +215,6 @@ class Api:
         responses), with the server's delay; `CredentialsRefused` for 401 and 403; `Refused` for
         other errors in the request and for redirects; `Broken` for 5xx and for bodies that are not
         JSON or too long.
-
         """
         url, content, kind = self._url(path, query), None, {}
         if json is not None:

@@ -86,7 +86,7 @@ class WindowedProvider(Provider[S]):
     """The number of records per page."""
 
     def __init__(self, settings: S, tools: Any) -> None:
-        """Store the settings and tools; do no I/O."""
+        """Store the settings and tools; perform no I/O."""
         super().__init__(settings, tools)
         self._readers: dict[tuple[str, bool], WindowReader] = {}
 
@@ -108,7 +108,7 @@ class WindowedProvider(Provider[S]):
         """
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return the part of a record that is constant until the incident changes: all of it.
+        """Return the part of a record that is constant until the incident changes; by default, all.
 
         Omit members that differ in every response, such as a search score or a remaining time.
         Otherwise, each read stores the whole overlap again.

@@ -67,7 +67,7 @@ class ReceiverSimulator(VendorApi):
     # used by tests
 
     def fail(self, fault: Fault, *, after: int = 0) -> None:
-        """Make the next request fail, or a later one."""
+        """Make the next request or a later request fail."""
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:

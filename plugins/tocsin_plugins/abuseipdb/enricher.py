@@ -69,7 +69,7 @@ class AbuseIpDb(Enricher[AbuseIpDbSettings]):
     online = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
 

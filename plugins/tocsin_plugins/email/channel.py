@@ -94,7 +94,7 @@ class Email(Channel[EmailSettings]):
     parts: ClassVar[tuple[str, ...]] = ("subject", "text", "html")
 
     def __init__(self, settings: EmailSettings, tools: Tools) -> None:
-        """Keep the settings and tools; do no I/O."""
+        """Store the settings and tools; perform no I/O."""
         super().__init__(settings, tools)
         self._server = _server(settings)
         self._addressing = _addressing(settings)

@@ -49,7 +49,7 @@ class Cve(Enricher[CveSettings]):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         path = settings.path
         self._file = WatchedFile(path, parse_catalog, tools) if path else None

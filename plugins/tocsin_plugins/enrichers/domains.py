@@ -44,7 +44,7 @@ class Domains(Enricher[DomainsSettings]):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         own = (*settings.own_domains, *tools.environment.settings.internal_domains)
         self._own = [name for text in dict.fromkeys(own) if (name := DomainName.parse(text))]

@@ -58,7 +58,7 @@ class Lists(Enricher[ListsSettings]):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._file: WatchedFile[ListIndex] = WatchedFile(
             settings.path, select_reader(settings.path), tools

@@ -76,7 +76,7 @@ class Networks(Enricher[NetworksSettings]):
     batch = 1_000
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._owner_of = {ip_network(key): owner for key, owner in settings.owners.items()}
         self._owned = _most_specific_first(self._owner_of)

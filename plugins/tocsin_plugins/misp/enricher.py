@@ -66,7 +66,7 @@ class Misp(Enricher[MispSettings]):
     batch = 50
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
         self._headers = {"Authorization": settings.api_key.get_secret_value()}

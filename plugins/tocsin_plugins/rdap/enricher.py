@@ -66,7 +66,7 @@ class Rdap(Enricher[RdapSettings]):
     online = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._client = RdapClient(tools, settings.timeout)
         self._bootstrap = Bootstrap(settings.bootstrap_url, self._client, tools)

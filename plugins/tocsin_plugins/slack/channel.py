@@ -16,7 +16,7 @@ class Slack(Channel[SlackSettings]):
     ordered = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Keep the settings and tools; do no I/O."""
+        """Store the settings and tools; perform no I/O."""
         super().__init__(settings, tools)
         self._way = (IncomingWebhook if settings.webhook_url else Bot)(settings, tools)
 

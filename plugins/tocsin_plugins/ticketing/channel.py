@@ -63,7 +63,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
     parts = ("body", "note", "summary")
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         kind = load_tracker(settings.tracker)
         options = kind.Options.model_validate(dict(settings.options))

@@ -71,7 +71,7 @@ class VirusTotal(Enricher[VirusTotalSettings]):
     online = True
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
 

@@ -74,7 +74,7 @@ class CapabilityRules(HttpConformance):
 
     @rule
     async def test_refused_details_lose_no_incident(self) -> None:
-        """An incident whose details the SIEM refuses still arrives, and so do all others.
+        """If the SIEM refuses the details of an incident, all incidents still arrive.
 
         Details can be deleted or restricted. Further requests for them would block the feed.
         """

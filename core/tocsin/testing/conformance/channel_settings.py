@@ -22,7 +22,7 @@ class ChannelSettingsRules(ChannelSuite):
     async def test_an_unknown_setting_is_refused(self) -> None:
         """An unknown setting is rejected.
 
-        Otherwise a misspelled setting is silently ignored.
+        Otherwise, a misspelled setting is silently ignored.
         """
         async with self.harness() as harness:
             with expect_raised(ValidationError, "the setting `x_unheard_of` was accepted"):

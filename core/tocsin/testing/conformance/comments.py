@@ -82,7 +82,7 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_another_key_is_another_comment(self) -> None:
-        """Each key gets its own comment, even if keys share a prefix and the texts are identical.
+        """Each key gets a separate comment, even if keys share a prefix and texts are equal.
 
         Otherwise, the result of a later investigation would be missing.
         """

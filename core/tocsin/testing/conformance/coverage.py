@@ -21,7 +21,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_coverage_has_no_gaps(self) -> None:
-        """Each `covered` interval starts where the previous one ended.
+        """Each `covered` interval starts at the end of the previous interval.
 
         Operators rely on the ledger to see that nothing is missing, and backfill gaps.
         """
@@ -54,7 +54,7 @@ class CoverageRules(HttpConformance):
     async def test_the_future_is_not_covered(self) -> None:
         """`covered` never ends after the time of the read, and eventually approaches it.
 
-        Otherwise later incidents would count as read.
+        Otherwise, later incidents would count as read.
         """
         async with self.harness() as harness:
             harness.put()
@@ -70,7 +70,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
-        """`changed_at` is the SIEM's own time of the change, with its time zone.
+        """`changed_at` is the time of the change in the SIEM, with its time zone.
 
         The time determines which version is newer. With local time, the last version read would
         win.

@@ -95,7 +95,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_failing_receiver_is_retried(self) -> None:
         """5xx and a broken connection raise `TryLater` or `Broken`, never `Refused`.
 
-        Receivers restart, and a refused event is never sent again.
+        Receivers restart, and Tocsin never sends a refused event again.
         """
         async with self.harness() as harness:
             for shape in self._shapes(harness):

@@ -176,7 +176,7 @@ class FailureRules(HttpConformance):
     async def test_a_failing_siem_gets_few_requests(self) -> None:
         """Failing reads make few requests.
 
-        Otherwise the provider keeps an overloaded SIEM down.
+        Otherwise, requests of the provider keep an overloaded SIEM down.
         """
         async with self.harness() as harness:
             await _begin(harness)

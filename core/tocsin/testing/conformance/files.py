@@ -86,7 +86,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_lines_before_a_rotation_arrive(self) -> None:
-        """Lines written just before a rotation arrive, and so do later ones.
+        """Lines that were written just before a rotation arrive, and later lines arrive, too.
 
         A rotation does not wait until the file was read.
         """
@@ -169,7 +169,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_reading_may_stop_after_any_page(self) -> None:
-        """If a process ends after any page, the next one continues without a gap.
+        """If a process ends after any page, the next process continues without a gap.
 
         Long files have many pages, and processes can end at any time.
         """
@@ -203,7 +203,7 @@ class FileRules(FileConformance):
         """Two reads from the same position return the same result, even from the same object.
 
         Tocsin reads a page again if it could not be stored. An object with its own state would skip
-        it.
+        the page.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -228,7 +228,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_coverage_has_no_gaps(self) -> None:
-        """Each `covered` interval starts at exactly the byte where the previous one ended.
+        """Each `covered` interval starts at exactly the end of the previous interval, in bytes.
 
         Operators rely on the ledger to see that nothing is missing.
         """

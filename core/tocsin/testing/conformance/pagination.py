@@ -36,7 +36,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_short_page_is_not_the_last(self) -> None:
-        """A page with fewer records than before is not the last, unless the SIEM says so.
+        """A page with fewer records is not the last page, unless the SIEM states that it is.
 
         SIEMs filter after they cut pages, and reduce their limits under load.
         """
@@ -52,7 +52,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_page_without_valid_records_is_not_the_last(self) -> None:
-        """A page on which every record is rejected is not the last.
+        """A page on which every record is rejected is not the last page.
 
         If only accepted records counted, the read would end at this page and lose the rest.
         """
@@ -77,7 +77,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_numbers_need_not_follow_time(self) -> None:
-        """An incident arrives even if its number is lower than earlier ones.
+        """An incident arrives even if its number is lower than earlier numbers.
 
         SIEMs assign numbers in blocks, on several servers, so numbers do not follow the order of
         time.
@@ -187,7 +187,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_an_error_on_a_later_page_holds_the_position(self) -> None:
-        """An error on a page ends the read there, and the next read continues from there.
+        """An error on a page ends the read, and the next read continues from this page.
 
         If the read skips the page or ends the window, incidents are lost.
         """

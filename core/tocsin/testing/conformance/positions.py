@@ -39,7 +39,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_reading_may_stop_after_any_page(self) -> None:
-        """If a process ends after any page, the next one continues without a gap.
+        """If a process ends after any page, the next process continues without a gap.
 
         Processes can end at any time. State outside the position is lost.
         """
@@ -75,7 +75,7 @@ class PositionRules(HttpConformance):
         """Two reads from the same position return the same result, even from the same object.
 
         Tocsin reads a page again if it could not be stored. An object with its own state would skip
-        it.
+        the page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)
@@ -105,7 +105,7 @@ class PositionRules(HttpConformance):
     async def test_the_first_read_covers_first_fetch(self) -> None:
         """The first read returns changes within `first_fetch`, and nothing older.
 
-        Operators want some context at the start, but not the whole history.
+        Operators need some context at the start, but not the whole history.
         """
         async with self.harness() as harness:
             first_fetch = harness.setting("first_fetch")
@@ -121,7 +121,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_later_reads_return_only_changes(self) -> None:
-        """A read long after the last one returns nothing if nothing changed.
+        """A read long after the last read returns nothing if nothing changed.
 
         A position that never moves returns the same incidents every minute.
         """
@@ -155,7 +155,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
-        """An incident arrives even if it appears later than another one with the same timestamp.
+        """An incident arrives even if it appears after another incident of the same time.
 
         If bounds exclude the last timestamp or are truncated to seconds, the incident is lost.
         """

@@ -92,7 +92,7 @@ class RecordRules(Conformance):
     async def test_each_status_is_kept(self) -> None:
         """Each status of the vendor maps to its counterpart.
 
-        Otherwise an incident that is closed in the SIEM stays open in Tocsin, or vice versa.
+        Otherwise, an incident that is closed in the SIEM stays open in Tocsin, or vice versa.
         """
         async with self.harness() as harness:
             harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
@@ -131,7 +131,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_a_merged_incident_names_its_target(self) -> None:
-        """`merged_into` contains the `external_id` of the incident that this one was merged into.
+        """`merged_into` is the `external_id` of the incident into which this incident was merged.
 
         Otherwise, the incident stays open forever, without a link to the incident that replaced it.
         """

@@ -24,7 +24,7 @@ class StatusRules(HttpConformance):
 
     @rule
     async def test_a_status_is_set(self) -> None:
-        """`set_status` changes only the status of the incident, and no other incident.
+        """`set_status` changes only the status of the incident, and no field of other incidents.
 
         Analysts sort their work by status, and control all other fields.
         """

@@ -224,7 +224,7 @@ class IncidentItem(ResponseModel):
     status: IncidentStatus
     raw_status: str | None = Field(description="Original value in the SIEM.")
     merged_into: str | None = Field(
-        description="`external_id` of the incident that this one was merged into."
+        description="`external_id` of the incident into which this one was merged."
     )
     occurred_at: datetime
     created_at: datetime = Field(description="Time of the first sync.")

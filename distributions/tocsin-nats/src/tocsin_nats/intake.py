@@ -63,7 +63,7 @@ class NatsIntake(Intake[NatsSettings]):
     max_bytes = 2**20 - 4096  # with its headers, a message must fit into 1 MiB
 
     def __init__(self, settings: NatsSettings, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._connection = NatsConnection(settings, tools)
         self._cursors: dict[str, _Cursor] = {}

@@ -52,7 +52,7 @@ class ExampleProvider(WindowedProvider[ExampleSettings]):
     )
 
     def __init__(self, settings: ExampleSettings, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings, sign_in=self._sign_in)
 

@@ -79,7 +79,7 @@ class RpcProvider(WindowedProvider[RpcSettings]):
     permissions = ("cases.read",)
 
     def __init__(self, settings: RpcSettings, tools: Tools) -> None:
-        """Store the arguments; do no I/O."""
+        """Store the arguments; perform no I/O."""
         super().__init__(settings, tools)
         self._api = Api(tools, settings)
         self._token = ""
