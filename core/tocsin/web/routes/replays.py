@@ -92,10 +92,10 @@ async def count_unmatched(call: RequestContext) -> int:
 
 
 def reroute_events(connection: Connection, call: RequestContext) -> Response:
-    """Reroute events that matched no destination; they go to those that match them now.
+    """Reroute events that matched no destination to the destinations that match now.
 
-    Events that a destination already has are excluded, so the request can be sent again. At most
-    10,000 events are routed by one request: continue with `next_since`.
+    Events that a destination already has are excluded, so you can repeat the request. One request
+    routes at most 10,000 events: continue with `next_since`.
     """
     body: NewReroute = call.body
     if body.dry_run:

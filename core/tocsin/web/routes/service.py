@@ -73,9 +73,11 @@ async def _read_files(call: RequestContext) -> ReloadResult:
 
 
 def reload_node(_connection: Connection, call: RequestContext) -> Response:
-    """Read the settings, secrets, templates and plugins.toml of this node again, and restart only
-    changed parts. With PostgreSQL, the applied destinations and schedules do not change. If a file
-    has problems, nothing changes."""
+    """Read this node's files again, and restart only changed parts.
+
+    The files contain the settings, secrets, templates and plugins. With PostgreSQL, the applied
+    destinations and schedules do not change. If a file has problems, nothing changes.
+    """
     result: ReloadResult = call.prepared
     content: dict[str, Json] = {
         "changed": list(result.changed),
