@@ -29,9 +29,9 @@ async def send_sample(call: RequestContext) -> SampleResult:
 
 
 def send_test_event(_connection: Connection, call: RequestContext) -> Response:
-    """Send one event that is marked as a test, and return the outcome.
+    """Send one test event, in any state of the destination and regardless of its filters.
 
-    Nothing is stored. The event is sent regardless of the destination's state and filters.
+    Tocsin does not store the event.
     """
     sent: SampleResult = call.prepared
     details: dict[str, Json] = {"event_type": call.body.event_type, "outcome": sent.outcome}

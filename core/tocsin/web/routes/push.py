@@ -46,12 +46,11 @@ _SUSPENDED_RETRY = {"Retry-After": "10"}
 async def push_incidents(call: RequestContext) -> Response:
     """Accept incidents from another system.
 
-    After a 200 response, they are stored. After a 202 response, the configured intake keeps them
-    until they are stored, and `new` and `changed` are null; an `Idempotency-Key` then identifies
-    the push for ten minutes. A repeated push changes nothing, so it is safe to retry if no response
-    arrives. A payload that cannot be parsed is quarantined with the reason.
-    A suspended node responds with 503, because it would store incorrect times. A provider that a
-    person has stopped responds with 503 and `Retry-After`.
+    200 means that they are stored. 202 means that the configured intake keeps them until they are
+    stored; `new` and `changed` are then null, and an `Idempotency-Key` identifies the push for ten
+    minutes. If no response arrives, you can safely repeat the push. A payload that cannot be parsed
+    is quarantined with the reason. A suspended node responds with 503, because it would store
+    incorrect times. A provider that a person has stopped responds with 503 and `Retry-After`.
     """
     name = call.path["provider"]
     if not call.services.inbox.has(name):

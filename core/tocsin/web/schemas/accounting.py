@@ -120,11 +120,11 @@ class TracedEvent(ResponseModel):
     event_type: EventType
     timestamp: datetime
     outcome: str = Field(
-        description="Worst outcome of its deliveries; `suppressed` if a rule matched, "
-        "`no-destination` if there are none.",
+        description="Worst outcome of the deliveries; without deliveries, `suppressed` if a rule "
+        "matched, or `no-destination`.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
-    reason: str | None = Field(description="Reason why the event itself is on hold, if it is.")
+    reason: str | None = Field(description="Reason why the event is on hold.")
     suppressed_by: str | None = Field(
         description="Suppression rule that matched. Only observer plugins got the event."
     )
@@ -160,7 +160,9 @@ class TracedInvestigation(ResponseModel):
     }
 
     id: str
-    schedule_id: str | None = Field(description="Schedule that started it; null if a user did.")
+    schedule_id: str | None = Field(
+        description="Schedule that started the investigation; null if a user did."
+    )
     query: str
     status: SessionStatus
     title: str | None
@@ -305,7 +307,7 @@ class TriageAuthor(ResponseModel):
     by: str
     actor: str = Field(description="The user or credential, as in the audit log.")
     changes: int = Field(description="Number of changes and comments.")
-    incidents: int = Field(description="Number of incidents that they changed.")
+    incidents: int = Field(description="Number of changed incidents.")
 
 
 class PeriodTriage(ResponseModel):
@@ -357,17 +359,19 @@ class Proof(ResponseModel):
     coverage: list[CoveredSource]
     gaps: list[CoverageGap]
     lost: list[UnreadInterval] = Field(
-        description="Intervals that could not be read, and have not been read since."
+        description="Intervals whose read failed and has not succeeded since."
     )
     passed_over: list[UnreadInterval] = Field(description="Intervals that were skipped on purpose.")
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
-    waiting_pushes: list[WaitingPushes] = Field(description="Accepted pushes, not stored yet.")
+    waiting_pushes: list[WaitingPushes] = Field(
+        description="Accepted pushes that are not stored yet."
+    )
     stops: list[PastStop] = Field(description="Emergency stops in the period, newest first.")
     incidents: dict[str, int] = Field(
-        description="Number of new incidents, by alert outcome. `removed` is the number of those "
-        "that retention has removed since; without any, it is absent."
+        description="Number of new incidents, by alert outcome. `removed`, if present, is the "
+        "number that retention has since removed."
     )
     triage: PeriodTriage
     events: dict[str, int] = Field(description="Number of events, by outcome.")

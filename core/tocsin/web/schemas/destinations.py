@@ -112,7 +112,7 @@ class DestinationQuery(QueryModel):
 
     state: Annotated[DestinationState, BeforeValidator(_parse_state)] | None = Field(
         default=None,
-        description="Filter by state, case-insensitive; by default all except deleted ones.",
+        description="Filter by state, case-insensitive; by default all except deleted.",
     )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
@@ -133,7 +133,7 @@ class DestinationItem(ResponseModel):
 
     name: str
     plugin: str
-    managed_by: ManagedBy = Field(description="How it is managed, and where to change it.")
+    managed_by: ManagedBy = Field(description="Source of the configuration.")
     state: DestinationState
     reason: StopReason | None = Field(description="Reason why the destination is not active.")
     detail: str | None = Field(
@@ -156,7 +156,7 @@ class DestinationDetail(DestinationItem):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"waiting": 0, "dead": 0}
 
-    waiting: int = Field(description="Number of undelivered deliveries, including those on hold.")
+    waiting: int = Field(description="Number of pending deliveries, including on hold.")
     dead: int = Field(description="Number of deliveries without further automatic attempts.")
 
 
@@ -165,7 +165,7 @@ class ResumedDestination(DestinationItem):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"released": 3}
 
-    released: int = Field(description="Number of deliveries that are now being sent.")
+    released: int = Field(description="Number of deliveries that are now sent.")
 
 
 class DestinationList(ResponseModel):

@@ -54,11 +54,11 @@ class DriftedField(ResponseModel):
     expected: str = Field(description="Types that the provider understands, separated by `|`.")
     found: str | None = Field(description="Types found instead; null if it is missing.")
     since: datetime = Field(
-        description="Time of the first record in which it was missing or of another type."
+        description="Time of the first record without the field, or with another type."
     )
     records: int = Field(description="Number of sampled records since then.")
     appeared: list[str] = Field(
-        description="New fields in the same object since then, which may replace it."
+        description="New fields in the same object, which might replace it."
     )
 
 
@@ -112,7 +112,7 @@ class ProviderItem(ResponseModel):
     failing_since: datetime | None
     next_read_at: datetime | None
     clock_skew_seconds: float | None = Field(
-        description="How far the SIEM's clock is ahead, in seconds; null if unknown."
+        description="Seconds by which the SIEM's clock is ahead; null if unknown."
     )
     node: str | None = Field(description="Number of the node that reads it.")
     capabilities: list[str] = Field(
@@ -121,7 +121,7 @@ class ProviderItem(ResponseModel):
     streams: list[StreamProgress]
     drift: list[DriftedField] = Field(description="Required fields that the records lack.")
     retirements: list[RetiringApi] = Field(
-        description="APIs that reach their end of life within 180 days, or already have."
+        description="APIs that are retired, or will be within 180 days."
     )
 
 
@@ -210,7 +210,7 @@ class BackfillItem(ResponseModel):
     created_at: datetime
     updated_at: datetime
     finished_at: datetime | None
-    reached: datetime | None = Field(description="Time up to which everything has been read.")
+    reached: datetime | None = Field(description="Time up to which all changes were read.")
 
 
 class BackfillQuery(QueryModel):
