@@ -41,10 +41,10 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 class MappingTemplate:
     """Maps JSON to incidents; raises ValueError if the template is not a valid mapping.
 
-    `source` is the source of records that cannot be mapped. `records` is the member of a body that
-    contains the list of records, so that a large body is mapped in batches of records. The template
-    is rendered once for each record. `records` is empty if the body itself is the list, and None if
-    a body is mapped as a whole.
+    `source` names the source of records in reports of records that cannot be mapped. `records` is
+    the member of a body that contains the list of records, so that a large body is mapped in
+    batches of records. The template is rendered once for each record. `records` is empty if the
+    body itself is the list, and None if a body is mapped as a whole.
     """
 
     def __init__(self, text: str, source: str, records: str | None = None) -> None:
