@@ -37,13 +37,23 @@ class RowBatches:
         """Return the row, None if there is none or the database fails."""
         waiting = self._waiting.get(text)
         if waiting is None:
-            waiting = self._waiting[text] = {}
-            reader = asyncio.create_task(self._read(text, waiting))
-            self._readers.add(reader)
-            reader.add_done_callback(self._readers.discard)
+            return await self._begin(text, values)
         caller: _Caller = asyncio.get_running_loop().create_future()
         waiting.setdefault(values, []).append(caller)
         return await caller
+
+    async def _begin(self, text: str, values: Values) -> Sequence[Any] | None:
+        """Return the row of the first caller; a task reads the rows of those who ask meanwhile."""
+        waiting = self._waiting[text] = {}
+        try:
+            return await self._sessions.fetch_row(text, values)
+        finally:
+            if waiting:
+                reader = asyncio.create_task(self._read(text, waiting))
+                self._readers.add(reader)
+                reader.add_done_callback(self._readers.discard)
+            else:
+                del self._waiting[text]
 
     async def _read(self, text: str, waiting: dict[Values, _Callers]) -> None:
         """Read the rows of one query until nobody waits for any."""
