@@ -16,6 +16,7 @@ from bench import (
     growth,
     http_reads,
     idle_destinations,
+    intake,
     investigation,
     key_flood,
     paginated_api,
@@ -52,6 +53,7 @@ BY_NAME = {
     "search": search.run,
     "peers": peers.run,
     "scale": scale.run,
+    "intake": intake.run,
 }
 """Parts that only run by name: they take minutes, 12 GB of disk space, or install others."""
 

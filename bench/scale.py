@@ -158,11 +158,11 @@ class Scene:
             processes = []
             for number in range(self._nodes):
                 process = self._tocsin("serve", number, database)
-                stack.callback(_end, process)
+                stack.callback(end_process, process)
                 processes.append(process.pid)
             async with aiohttp.ClientSession() as session, asyncio.timeout(_READY_SECONDS):
                 for url in self._urls:
-                    await _is_ready(session, url)
+                    await wait_until_ready(session, url)
             yield processes
 
     def _tocsin(self, command: str, number: int, database: str) -> subprocess.Popen[bytes]:
@@ -249,7 +249,7 @@ class Scene:
         await _until(watch, _HAS_SETTLED)
 
     async def _push(self, session: aiohttp.ClientSession, url: str, incidents: int) -> None:
-        body = orjson.dumps([_incident(next(self._numbers)) for _ in range(incidents)])
+        body = orjson.dumps([make_incident(next(self._numbers)) for _ in range(incidents)])
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
         while True:  # a sender repeats what a busy database has not taken
             address = f"{url}/api/push/pushed"
@@ -275,12 +275,14 @@ def _name_role(database: str, number: int) -> str:
     return f"node_{database}_{number}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and wait for its end."""
     process.terminate()
     process.wait()
 
 
-async def _is_ready(session: aiohttp.ClientSession, url: str) -> None:
+async def wait_until_ready(session: aiohttp.ClientSession, url: str) -> None:
+    """Return once a node is ready."""
     while True:
         try:
             async with session.get(f"{url}/readyz") as response:
@@ -291,7 +293,8 @@ async def _is_ready(session: aiohttp.ClientSession, url: str) -> None:
         await asyncio.sleep(0.1)
 
 
-def _incident(number: int) -> dict[str, Any]:
+def make_incident(number: int) -> dict[str, Any]:
+    """Return an incident as senders push it."""
     host = f"WS-{number % 5000:04}"
     return {
         "external_id": f"case-{number}",

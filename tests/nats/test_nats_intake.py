@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +19,7 @@ from tocsin import TryLater
 from tocsin.testing import loopback_client, make_settings, make_tools
 from tocsin.testing.conformance import IntakeConformance
 from tocsin.testing.conformance.intakes import PROVIDER, make_push
-from tocsin_nats.intake import NatsIntake
+from tocsin_nats.intake import RECEIVED, NatsIntake
 from tocsin_nats.settings import NatsSettings
 
 ALWAYS = ", sync_interval: always"
@@ -119,6 +120,16 @@ async def test_a_push_of_which_only_the_next_one_arrived_is_read_again(tmp_path)
             await intake.fetch(PROVIDER, end, 10)
         page = await intake.fetch(PROVIDER, end, 10)
         assert [push.body for push in page.pushes] == [b"2", b"3"]
+
+
+@pytest.mark.parametrize("header", [None, "2026-11-28T12:00:00", "yesterday"])
+async def test_a_push_of_another_publisher_has_the_time_of_its_message(tmp_path, header):
+    async with run_server(tmp_path) as server, open_intake(server) as intake:
+        await wait_until(lambda: intake.is_available)
+        headers = {} if header is None else {RECEIVED: header}
+        await intake._connection.jetstream.publish(f"tocsin.intake.{PROVIDER}", headers=headers)
+        [push] = (await intake.fetch(PROVIDER, None, 10)).pushes
+        assert abs(datetime.now(UTC) - push.received_at) < timedelta(minutes=5)
 
 
 async def test_an_old_server_is_refused_with_its_version():

@@ -15,18 +15,17 @@ from tocsin.cli.database import check_presence, describe_past
 from tocsin.cli.doctor.network import find_unresolved_names
 from tocsin.cli.drift_checks import find_drift_warnings, list_retirement_warnings
 from tocsin.cli.output import AsJson
+from tocsin.cli.plugin_health import load_health
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.cli.replica import examine_replica
 from tocsin.clock import SystemClock, isoformat
 from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
-from tocsin.errors import ConfigurationError, OperatorError, PluginFailure
+from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.hookspecs import Channel, Enricher, Intake, NoIntake, Provider
 from tocsin.incidents import load_drift
 from tocsin.logs import configure_logs
-from tocsin.model import Health
 from tocsin.observables import Environment
-from tocsin.plugin_results import require_result
 from tocsin.recurrence import Recurrence, ScheduleDefinition
 from tocsin.registry import (
     Configuration,
@@ -53,7 +52,6 @@ from tocsin.store import (
 )
 from tocsin.tracing import describe_endpoint, find_missing
 
-_TIMEOUT_SECONDS = 30
 _INVALID_CONFIGURATION = 2
 _NETWORKS_MISSING = (
     "internal_networks is not set, so investigations treat only private"
@@ -272,25 +270,9 @@ async def _check_plugin(
     section: str, plugin: Provider | Channel | Enricher | Intake, report: CheckReport
 ) -> bool:
     """Return whether a plugin reports no problem."""
-    subject, health = table_path(section, plugin.tools.name), await _load_health(plugin)
+    subject, health = table_path(section, plugin.tools.name), await load_health(plugin)
     for problem in health.problems:
         report.fail(subject, problem)
     if not health.problems:
         report.note(subject, health.detail)
     return not health.problems
-
-
-async def _load_health(plugin: Provider | Channel | Enricher | Intake) -> Health:
-    try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS):
-            health = await plugin.check()
-    except PluginFailure as error:
-        return Health(detail="", problems=(str(error),))
-    except TimeoutError:
-        return Health(detail="", problems=(f"no response within {_TIMEOUT_SECONDS} seconds",))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's bug must not affect others
-        return Health(detail="", problems=(f"health check failed: {error!r}",))
-    try:
-        return require_result(health, Health, plugin.check)
-    except TypeError as error:
-        return Health(detail="", problems=(f"health check failed: {error}",))

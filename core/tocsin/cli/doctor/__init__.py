@@ -14,6 +14,7 @@ import typer
 
 from tocsin.cli.doctor.database import examine_database, examine_database_clock
 from tocsin.cli.doctor.findings import Area, Finding, Severity
+from tocsin.cli.doctor.intake import examine_intake
 from tocsin.cli.doctor.machine import examine_clock, examine_disks, examine_files
 from tocsin.cli.doctor.network import (
     examine_certificates,
@@ -47,9 +48,9 @@ def doctor(as_json: AsJson = False) -> None:
     """Diagnose problems with the machine, database and configuration.
 
     Examines the clock, disks, file permissions, the schema, settings and privileges of the
-    database, poolers, DNS names, proxies, certificate expiry, loop lag, roles and destinations.
-    Suggests a remedy for each problem and warning. Changes nothing. `tocsin check` also signs in
-    to every connected system.
+    database, poolers, the read replica, the intake, DNS names, proxies, certificate expiry, loop
+    lag, roles and destinations. Suggests a remedy for each problem and warning. Changes nothing.
+    `tocsin check` also signs in to every connected system.
 
     Exit status: 0 if there are no problems, 1 if there is one. Warnings do not count.
     """
@@ -107,6 +108,8 @@ async def examine() -> list[Finding]:
     tables = [*_list_tables(configuration)]
     examine_files(begin("files"), settings, _list_secret_files(configuration))
     tables += await _examine_database(settings, configuration, begin, clock)
+    maker = PluginFactory(SystemClock(), settings.public_url)
+    await examine_intake(begin("intake"), configuration, maker)
     servers = list_servers(tables)
     await examine_names(begin("names"), servers)
     await examine_proxies(begin("proxies"), settings, tables)

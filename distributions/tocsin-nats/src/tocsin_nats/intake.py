@@ -259,9 +259,13 @@ def _number(message: Msg) -> int:
 
 
 def _to_push(message: Msg) -> QueuedPush:
-    headers = message.headers or {}
+    return QueuedPush(_number(message), _find_time(message), message.data)
+
+
+def _find_time(message: Msg) -> datetime:
+    """Return when the push was received; when the stream got it if somebody else published it."""
     try:
-        received_at = datetime.fromisoformat(headers[RECEIVED])
-    except (KeyError, ValueError):  # published by somebody else
-        received_at = message.metadata.timestamp
-    return QueuedPush(_number(message), received_at, message.data)
+        received_at = datetime.fromisoformat((message.headers or {})[RECEIVED])
+    except (KeyError, ValueError):
+        return message.metadata.timestamp
+    return message.metadata.timestamp if received_at.tzinfo is None else received_at
