@@ -31,6 +31,10 @@ _COLUMNS = Columns(
     ),
     brief=("number", "severity", "status", "assignee", "occurred_at", "title"),
 )
+_ALERTS = Columns(
+    ("external_id", "severity", "occurred_at", "title", "flow", "record"),
+    brief=("external_id", "severity", "occurred_at", "title"),
+)
 _DETECTIONS = Columns(
     (
         *("title", "provider", "incident_count", "false_positive_ratio", "latest_incident"),
@@ -125,6 +129,26 @@ def show(
     entities = [f"{entity['kind']}:{entity['value']}" for entity in record["entities"]]
     shown = record if as_json else add_triage_columns(record, _DETAILS) | {"entities": entities}
     print_record(shown, _DETAILS, as_json=as_json)
+
+
+@app.command()
+def alerts(
+    number: Number,
+    *,
+    limit: Limit = 50,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """List the alerts of an incident, the latest first.
+
+    With --json or --wide, each has its network flow and its record, as the SIEM returned it.
+    Requires an API key with the scope `incidents:read`.
+    """
+    path = f"{INCIDENTS_PATH}/{number}/alerts"
+    records = run_with_key(url, api_key, lambda api: api.collect(path, "alerts", limit=limit))
+    print_records(records, _ALERTS, as_json=as_json, wide=wide)
 
 
 @app.command()

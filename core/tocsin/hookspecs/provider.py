@@ -102,6 +102,10 @@ class Provider(Configurable[S], ABC):
             default=True,
             description="Also send alerts for incidents that are Closed when they are first seen.",
         )
+        store_alert_records: bool = Field(
+            default=True,
+            description="Store each alert as the SIEM returned it, if it has at most 32 KiB.",
+        )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
             description="Traffic Light Protocol marking of its incidents: clear, "

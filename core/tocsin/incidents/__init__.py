@@ -1,5 +1,6 @@
 """Incidents: sync from providers, storage, coverage, backfills."""
 
+from tocsin.incidents.alert_list import AlertPage, AlertPosition, list_alerts
 from tocsin.incidents.backfills import (
     BACKFILLS,
     BackfillOrigin,
@@ -103,6 +104,8 @@ __all__ = [
     "ROW_SPAN",
     "UNTRIAGED",
     "AlertDecision",
+    "AlertPage",
+    "AlertPosition",
     "Author",
     "BackfillOrigin",
     "BackfillPage",
@@ -145,6 +148,7 @@ __all__ = [
     "find_incident",
     "find_removed",
     "iter_still_lost",
+    "list_alerts",
     "list_backfills",
     "list_backlogs",
     "list_comments",

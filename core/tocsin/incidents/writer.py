@@ -107,6 +107,7 @@ def build_incident_policy(provider: Provider, public_url: str) -> IncidentPolicy
         public_url,
         on_escalation=settings.alert_on_escalation,
         first_seen_closed=settings.alert_when_first_seen_closed,
+        stores_records=settings.store_alert_records,
         marking=settings.marking,
     )
     if Capability.REFRESH not in provider.capabilities():

@@ -15,7 +15,7 @@ from tocsin.model.event import (
     Receipt,
     parse_type,
 )
-from tocsin.model.incident import Alert, Incident
+from tocsin.model.incident import Alert, Incident, NetworkFlow
 from tocsin.model.investigation import (
     QUESTIONS,
     EnricherSource,
@@ -121,6 +121,7 @@ __all__ = [
     "Marking",
     "Match",
     "Neighborhood",
+    "NetworkFlow",
     "Node",
     "NodeKind",
     "Page",

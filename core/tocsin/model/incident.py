@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from tocsin.model.entity import Entity
 from tocsin.model.vocabulary import IncidentStatus, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFlow:
+    """The ends of a network connection; what the SIEM does not report is None."""
+
+    source: str | None = None
+    source_port: int | None = None
+    target: str | None = None
+    target_port: int | None = None
+    protocol: str | None = None
+    """In lower case, such as `tcp`."""
+    direction: str | None = None
+    """As the SIEM calls it, in lower case, such as `inbound`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +33,9 @@ class Alert:
     title: str
     severity: Severity
     occurred_at: datetime
+    flow: NetworkFlow | None = None
+    record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The alert as the SIEM returned it. One that is longer than 32 KiB as JSON is not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,7 @@ from tocsin.store.statements import (
     record_events_kept_from,
     restart_sequences,
 )
-from tocsin.store.text import clean_identifier, clean_text
+from tocsin.store.text import clean_identifier, clean_text, dump_json
 from tocsin.store.write_marks import (
     Freshness,
     find_unmarked_nodes,
@@ -176,6 +176,7 @@ __all__ = [
     "describe_fault",
     "describe_offset",
     "digest_value",
+    "dump_json",
     "find_absent_nodes",
     "find_degraded_plugins",
     "find_fault",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
+    JSON,
     Boolean,
     ColumnElement,
     Dialect,
@@ -50,9 +51,7 @@ class InsertSet:
         ]
         rows = func.unnest(*arrays).table_valued(*columns, name="new").render_derived()
         values: list[ColumnElement[Any]] = [
-            sql_cast(value, type_)
-            if isinstance(type_, postgresql.JSONB | postgresql.TSVECTOR)
-            else value
+            sql_cast(value, type_) if isinstance(type_, JSON | postgresql.TSVECTOR) else value
             for value, type_ in zip(rows.c, types, strict=True)
         ]
         for name, more in (added or {}).items():

@@ -239,6 +239,8 @@ incident_alerts = Table(
     Column("title", Text, nullable=False),
     Column("severity", String(20), nullable=False),
     Column("occurred_at", Timestamp, nullable=False),
+    Column("flow", JSON(none_as_null=True)),
+    Column("record", JSON(none_as_null=True)),  # as the SIEM returned it; JSONB refuses NUL
 )
 
 # One row per triaged incident: what is decided about it here, beside what its SIEM says

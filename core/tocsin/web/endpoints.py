@@ -13,6 +13,7 @@ from tocsin.web.openapi import OpenApiDocument, add_operations, build
 from tocsin.web.plugin_extensions import build_plugin_endpoints
 from tocsin.web.routes import (
     accounting,
+    alerts,
     api_clients,
     api_keys,
     audit,
@@ -100,6 +101,7 @@ ENDPOINTS = (
     *oauth.ENDPOINTS,
     *incidents.ENDPOINTS,
     *incident_context.ENDPOINTS,
+    *alerts.ENDPOINTS,
     *detections.ENDPOINTS,
     *triage.ENDPOINTS,
     *enrichment.ENDPOINTS,

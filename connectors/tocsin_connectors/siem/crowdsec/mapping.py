@@ -166,7 +166,11 @@ def build_incident(alert: dict[str, Any]) -> Incident:
         targets=roles.targets,
         alerts=(
             Alert(
-                external_id=external_id, title=scenario, severity=severity, occurred_at=occurred_at
+                external_id=external_id,
+                title=scenario,
+                severity=severity,
+                occurred_at=occurred_at,
+                record=alert,
             ),
         ),
     )

@@ -174,6 +174,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
                 title=title or f"Signal {name}",
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                record=record,
             ),
         ),
     )

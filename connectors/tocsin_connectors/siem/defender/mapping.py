@@ -244,6 +244,7 @@ def _build_alerts(records: Iterable[dict[str, Any]]) -> Iterator[Alert]:
                 title=text(record, "title") or name,
                 severity=parse_severity(text(record, "severity")) or Severity.MEDIUM,
                 occurred_at=at,
+                record=record,
             )
 
 

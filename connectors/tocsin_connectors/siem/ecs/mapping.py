@@ -22,6 +22,7 @@ from tocsin import (
     SiemEvent,
 )
 from tocsin_connectors.siem.files import name_alert, name_group
+from tocsin_connectors.siem.flows import ECS_FLOW, find_flow
 from tocsin_connectors.siem.indices.ecs_fields import find_ecs_techniques, find_log_entities
 from tocsin_connectors.siem.records import (
     EntityRoles,
@@ -149,6 +150,8 @@ def build_incident(document: dict[str, Any], window: timedelta) -> Incident:
                 title=title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                flow=find_flow(document, ECS_FLOW),
+                record=document,
             ),
         ),
     )

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, Window
 from tocsin_connectors.siem.elastic.settings import ElasticSettings
+from tocsin_connectors.siem.flows import ECS_FLOW, find_flow
 from tocsin_connectors.siem.indices.client import build_time_query
 from tocsin_connectors.siem.records import (
     EntityRoles,
@@ -177,6 +178,8 @@ def build_alert(hit: Mapping[str, Any]) -> Alert:
         title=first_text(source, "kibana.alert.rule.name") or "Elastic alert",
         severity=SEVERITIES.get(word.casefold(), Severity.MEDIUM),
         occurred_at=parse_utc(happened) if happened else _parse_time(source, TIMESTAMP),
+        flow=find_flow(source, ECS_FLOW),
+        record=source,
     )
 
 

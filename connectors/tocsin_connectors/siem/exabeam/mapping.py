@@ -143,6 +143,7 @@ def build_incident(given: Mapping[str, Any], kind: RecordKind, web_url: str | No
                 title=title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                record=record,
             ),
         ),
     )
@@ -181,6 +182,7 @@ def _build_alerts(
                 title=text(rule, "ruleName") or name,
                 severity=SEVERITIES.get(word.casefold(), severity),
                 occurred_at=_parse_optional_time(rule) or occurred_at,
+                record=rule,
             )
 
 

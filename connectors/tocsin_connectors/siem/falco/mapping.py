@@ -22,7 +22,9 @@ from tocsin import (
 )
 from tocsin_connectors.siem.falco.entities import find_entities, find_machines, get_fields
 from tocsin_connectors.siem.files import name_alert, name_group
+from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
+    child,
     filter_techniques,
     number,
     parse_utc,
@@ -50,6 +52,13 @@ _PREFIX = re.compile(
     r"(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{1,9}(?:[+-]\d{4}|Z)?: [A-Z][a-z]{1,20} "
 )
 """Time and priority that `output` begins with."""
+_FLOW = FlowPaths(
+    source=("fd.cip",),
+    source_port=("fd.cport",),
+    target=("fd.sip",),
+    target_port=("fd.sport",),
+    protocol=("fd.l4proto",),
+)
 _IDENTITY_FIELDS = ("evt.num", "proc.pid", "thread.tid", "proc.cmdline", "fd.name", "evt.type")
 _EVENT_FIELDS = (
     *("evt.type", "evt.res", "evt.args", "user.name", "user.uid", "user.loginuid", "proc.name"),
@@ -87,6 +96,8 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         title=rule,
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
+        flow=find_flow(child(record, "output_fields"), _FLOW),
+        record=record,
     )
     return Incident(
         external_id=name_group(occurred_at, window, rule, machines[-1].value if machines else "-"),

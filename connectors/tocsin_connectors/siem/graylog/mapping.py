@@ -123,6 +123,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
                 title=title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                record=record,
             ),
         ),
     )

@@ -191,6 +191,7 @@ def _build_alerts(records: Iterable[dict[str, Any]], severity: Severity) -> Iter
                 title=text(record, "title") or text(record, "alert_type") or name,
                 severity=SEVERITIES.get((word or "").casefold(), severity),
                 occurred_at=at,
+                record=record,
             )
 
 

@@ -195,4 +195,5 @@ def _build_alerts(
                 occurred_at=parse_time(detail, "first_seen_time")
                 or parse_time(detail, "created_time")
                 or occurred_at,
+                record=detail,
             )

@@ -210,6 +210,7 @@ def _build_alert(
         title=", ".join(rules)[:200] or "OpenSearch finding",
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
+        record=record,
     )
 
 

@@ -99,6 +99,7 @@ def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
                 or name,
                 severity=parse_severity(text(properties, "severity")) or Severity.MEDIUM,
                 occurred_at=at,
+                record=record,
             )
 
 

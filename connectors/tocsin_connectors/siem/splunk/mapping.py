@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, parse_tactics
+from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
     EntityRoles,
     children,
@@ -87,6 +88,16 @@ ENTITY_FIELDS: dict[EntityKind, tuple[str, ...]] = {
 }
 """Fields to search for an entity, by kind."""
 _KNOWN_FIELDS = frozenset(name for names in _CIM_FIELDS.values() for name in names)
+_FLOW = FlowPaths(
+    source=("src_ip", "src"),
+    source_port=("src_port",),
+    target=("dest_ip", "dest"),
+    target_port=("dest_port",),
+    protocol=("transport",),
+    direction=("direction",),
+)
+"""Fields of the Common Information Model, data model Network Traffic:
+https://docs.splunk.com/Documentation/CIM/latest/User/NetworkTraffic"""
 _RISK_OBJECTS = {"system": EntityKind.HOST, "user": EntityKind.USER}
 _ARTIFACTS = {"asset": EntityKind.HOST, "identity": EntityKind.USER}
 _ACCOUNT_PROPERTY = re.compile(
@@ -245,6 +256,8 @@ def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
                 title=first_text(record, "search_name") or title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                flow=find_flow(record, _FLOW),
+                record=record,
             ),
         ),
     )

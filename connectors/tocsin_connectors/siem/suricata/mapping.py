@@ -10,6 +10,7 @@ from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, Severity, parse_tactics
 from tocsin_connectors.siem.files import name_alert, name_group
+from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
     EntityRoles,
     child,
@@ -225,6 +226,15 @@ _IDENTITY_FIELDS = ("flow_id", "tx_id", "timestamp", "src_ip", "src_port", "dest
 _COUNTERS = ("pkts_toserver", "pkts_toclient", "bytes_toserver", "bytes_toclient")
 """Counters of the flow, which tell alerts of one microsecond apart."""
 
+_FLOW = FlowPaths(
+    source=("src_ip",),
+    source_port=("src_port",),
+    target=("dest_ip",),
+    target_port=("dest_port",),
+    protocol=("proto",),
+    direction=("direction",),
+)
+
 
 def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
     """Return the incident of an alert, by signature, source and clock interval.
@@ -241,6 +251,8 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         title=title,
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
+        flow=find_flow(record, _FLOW),
+        record=record,
     )
     roles = find_roles(record)
     source = normalize_address(text(record, "src_ip") or "") or "-"

@@ -159,6 +159,8 @@ def _build_alert(detection: WazuhDetection) -> Alert:
         title=rule.title,
         severity=rule.severity or Severity.MEDIUM,
         occurred_at=detection.at,
+        flow=detection.flow,
+        record=detection.record,
     )
 
 

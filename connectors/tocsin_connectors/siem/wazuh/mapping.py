@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from tocsin import Entity, EntityKind, Severity
+from tocsin import Entity, EntityKind, NetworkFlow, Severity
 from tocsin_connectors.siem.entity_fields import FieldContent, TableFinds, parse_field
+from tocsin_connectors.siem.flows import ECS_FLOW, FlowPaths, find_flow
 from tocsin_connectors.siem.indices.ecs_fields import ECS, TENANT_FIELDS, is_of_tenant
 from tocsin_connectors.siem.records import (
     EntityRoles,
@@ -43,6 +44,14 @@ MIN_LEVELS = {
 SEVERITY_LEVELS = {severity.value.casefold(): severity for severity in Severity}
 """Levels of 5.x."""
 _MAX_LEVEL = 16
+_FLOW = FlowPaths(
+    source=("data.srcip", "data.src_ip", *ECS_FLOW.source),
+    source_port=("data.srcport", "data.src_port", *ECS_FLOW.source_port),
+    target=("data.dstip", "data.dest_ip", *ECS_FLOW.target),
+    target_port=("data.dstport", "data.dest_port", *ECS_FLOW.target_port),
+    protocol=("data.protocol", "data.proto", *ECS_FLOW.protocol),
+    direction=("data.direction", *ECS_FLOW.direction),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,8 @@ class WazuhDetection:
     agent_id: str
     agent_name: str
     rule: WazuhRule
+    flow: NetworkFlow | None
+    record: Any = field(compare=False, repr=False)
 
 
 def parse_detection(hit: dict[str, Any]) -> WazuhDetection:
@@ -83,6 +94,8 @@ def parse_detection(hit: dict[str, Any]) -> WazuhDetection:
         agent_id=text_at(document, "wazuh.agent.id", "agent.id") or UNKNOWN,
         agent_name=text_at(document, "wazuh.agent.name", "agent.name") or UNKNOWN,
         rule=parse_rule(document),
+        flow=find_flow(document, _FLOW),
+        record=document,
     )
 
 

@@ -21,6 +21,7 @@ from tocsin import (
 )
 from tocsin_connectors.siem.entity_fields import FieldContent, parse_field
 from tocsin_connectors.siem.files import name_alert, name_group
+from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
     EntityRoles,
     describe_value,
@@ -47,6 +48,13 @@ _COMMON_NAME = re.compile(r"(?:^|[,/])\s*CN=([^,/]+)")
 _SAMPLED_SERVERS = "Sampled servers:"
 _ENDS = ("id.orig_h", "src", "id.resp_h", "dst")
 """Fields for the address that a notice is grouped by, in order of preference."""
+_FLOW = FlowPaths(
+    source=("id.orig_h", "src"),
+    source_port=("id.orig_p",),
+    target=("id.resp_h", "dst"),
+    target_port=("id.resp_p", "p"),
+    protocol=("proto",),
+)
 _IDENTITY_FIELDS = ("uid", "fuid", "msg", "sub", "src", "dst", "p", "n", "id.orig_p", "id.resp_p")
 
 
@@ -103,6 +111,8 @@ def build_incident(
                 title=title,
                 severity=severity,
                 occurred_at=occurred_at,
+                flow=find_flow(record, _FLOW),
+                record=record,
             ),
         ),
     )

@@ -33,6 +33,8 @@ class IncidentPolicy:
     on_escalation: bool = False
     first_seen_closed: bool = True
     """Whether incidents that are Closed when they are first stored are alerted."""
+    stores_records: bool = True
+    """Whether alerts are stored as the SIEM returned them."""
     refresh_after: tuple[timedelta, ...] = ()
     """The ages at which a new incident is refreshed, in order; empty for never."""
     marking: Marking = field(default_factory=Marking)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -187,6 +187,8 @@ class IncidentChange:
                 "title": alert.title,
                 "severity": alert.severity.value,
                 "occurred_at": alert.occurred_at,
+                "flow": alert.flow and asdict(alert.flow),
+                "record": alert.record,
             }
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from tocsin.json_codec import parse_json
 from tocsin.model import (
     Alert,
     Entity,
     EntityKind,
     Incident,
     IncidentStatus,
+    NetworkFlow,
     Received,
     Rejected,
     Severity,
     parse_tactics,
 )
-from tocsin.store import clean_identifier, clean_text
+from tocsin.store import clean_identifier, clean_text, dump_json
 
 TITLE = 1_000
 DESCRIPTION = 65_536
@@ -30,6 +33,8 @@ TECHNIQUES = 100
 ENTITIES = 1_000  # per incident; a scan of a whole network would name many more
 # PostgreSQL index rows hold 2,704 bytes
 ENTITY_BYTES = 2_000
+RECORD = 32_768
+_FLOW_TEXTS = ("source", "target", "protocol", "direction")
 
 
 def _clean_entity(entity: Entity) -> Entity:
@@ -48,9 +53,27 @@ def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 def _clean_alert(alert: Alert) -> Alert:
     external_id = clean_identifier(alert.external_id, ALERT_IDENTIFIER)
     title = clean_text(alert.title, TITLE)
-    if external_id is alert.external_id and title is alert.title:
-        return alert
-    return replace(alert, external_id=external_id, title=title)
+    flow, record = alert.flow and _clean_flow(alert.flow), _clean_record(alert.record)
+    if external_id is alert.external_id and title is alert.title and record is alert.record:
+        return alert if flow is None else replace(alert, flow=flow)
+    return replace(alert, external_id=external_id, title=title, flow=flow, record=record)
+
+
+def _clean_flow(flow: NetworkFlow) -> NetworkFlow:
+    texts = {name: clean_text(getattr(flow, name), WORD) for name in _FLOW_TEXTS}
+    return replace(flow, **texts)
+
+
+def _clean_record(record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a record that can be stored, None for one that is too long."""
+    if record is None:
+        return None
+    try:
+        text = dump_json(record)
+    except (TypeError, ValueError):  # a lone surrogate, or a value that JSON does not have
+        record = parse_json(json.dumps(record, default=str, skipkeys=True).encode())
+        text = dump_json(record)
+    return record if len(text) <= RECORD else None
 
 
 def clean_incident(incident: Incident) -> Incident:
@@ -128,6 +151,11 @@ def _check_types(incident: Incident) -> None:
         _require_members(alert, str, ("external_id", "title"))
         _require(alert.severity, Severity, "an alert's severity")
         _require_moment(alert.occurred_at, "an alert's occurred_at")
+        _require(alert.record, Mapping | None, "an alert's record")
+        _require(alert.flow, NetworkFlow | None, "an alert's flow")
+        if alert.flow is not None:
+            _require_members(alert.flow, str | None, _FLOW_TEXTS)
+            _require_members(alert.flow, int | None, ("source_port", "target_port"))
 
 
 def _require_members(whole: object, kind: Any, names: Iterable[str]) -> None:

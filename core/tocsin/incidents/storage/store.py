@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -163,6 +163,8 @@ def store_batch(
         change.values |= change.identity
     for change in (*new, *changed):
         change.values |= {"updated_at": now, "alert_count": change.alert_count}
+        if not policy.stores_records:
+            change.alerts = [replace(alert, record=None) for alert in change.alerts]
     events = judge_alerts([*new, *changed], policy, now)
     for received in batch:
         further = received.further_rejected

@@ -22,6 +22,7 @@ from tocsin.model import (
     IncidentRecord,
     IncidentStatus,
     Marking,
+    NetworkFlow,
     Severity,
     Window,
     find_marking,
@@ -158,13 +159,15 @@ def _load_entities(
 def _load_alerts(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Alert]]:
     """Return the latest alerts of each incident, the earliest first."""
     found: dict[int, list[Alert]] = {}
-    for number, external_id, title, severity, at in connection.execute(
-        _ALERTS, {"numbers": numbers}
-    ):
+    for row in connection.execute(_ALERTS, {"numbers": numbers}):
         alert = Alert(
-            external_id=external_id, title=title, severity=Severity(severity), occurred_at=at
+            external_id=row.external_id,
+            title=row.title,
+            severity=Severity(row.severity),
+            occurred_at=row.occurred_at,
+            flow=row.flow and NetworkFlow(**row.flow),
         )
-        found.setdefault(number, []).append(alert)
+        found.setdefault(row.incident_number, []).append(alert)
     return found
 
 
@@ -178,14 +181,15 @@ _ENTITIES = (
 _latest = func.row_number().over(
     partition_by=_a.incident_number, order_by=(_a.occurred_at.desc(), _a.external_id.desc())
 )
+_ALERT_COLUMNS = ("incident_number", "external_id", "title", "severity", "occurred_at", "flow")
 _ranked = (
-    select(incident_alerts, _latest.label("place"))
+    select(*(_a[name] for name in _ALERT_COLUMNS), _latest.label("place"))
     .where(_a.incident_number.in_(_numbers))
     .subquery()
 )
 _r = _ranked.c
 _ALERTS = (
-    select(_r.incident_number, _r.external_id, _r.title, _r.severity, _r.occurred_at)
+    select(_r.incident_number, _r.external_id, _r.title, _r.severity, _r.occurred_at, _r.flow)
     .where(_r.place <= MAX_ALERTS)
     .order_by(_r.incident_number, _r.place.desc())
 )

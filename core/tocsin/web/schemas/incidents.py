@@ -36,7 +36,7 @@ def parse_timespan(text: str) -> timedelta:
 
 
 _COUNT = range(10**18)
-_MOMENT = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
+MOMENT = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 """Microseconds from the epoch to the first and the last time of a datetime."""
 SORTED_CURSORS = {IncidentOrder.OCCURRED: "o", IncidentOrder.SEVERITY: "s"}
 """The list in each order, in its cursors: the position of two parts, and where to resume."""
@@ -47,7 +47,7 @@ def _decode_cursor(text: str) -> ChangeCursor | CompositeCursor:
         return ChangeCursor.decode(text)
     except ValueError:
         with suppress(ValueError):
-            return _decode_sorted(IncidentOrder.OCCURRED, _MOMENT, text)
+            return _decode_sorted(IncidentOrder.OCCURRED, MOMENT, text)
         with suppress(ValueError):
             cursor = _decode_sorted(IncidentOrder.SEVERITY, str, text)
             Severity(str(cursor.parts[0]))

@@ -22,6 +22,7 @@ from tocsin.web.console.saved_views import load_views
 from tocsin.web.console.views.history import build_history
 from tocsin.web.console.views.investigations import read_question
 from tocsin.web.routes.accounting import get_incident_trace
+from tocsin.web.routes.alerts import list_alerts
 from tocsin.web.routes.enrichment import enrich_incident
 from tocsin.web.routes.incident_context import get_incident_context
 from tocsin.web.routes.incidents import get_incident, list_incidents
@@ -34,6 +35,8 @@ from tocsin.web.routes.triage import (
 )
 
 _ONE = "/incidents/{number}"
+_ALERTS = 5
+"""Alerts on the page of an incident; their records may be long."""
 _COMMENTS = "comments"
 """Query parameter with the cursor of older comments."""
 _FILTERS = (
@@ -119,6 +122,15 @@ def _read_columns(request: PageRequest) -> tuple[str, ...]:
     return () if columns in {(*_USUAL_COLUMNS, time) for time in _TIME_COLUMNS} else columns
 
 
+async def show_alerts(request: PageRequest) -> Mapping[str, Any]:
+    """Return one page of the alerts of an incident with their records."""
+    cursor = select_query(request, "cursor")
+    return {
+        "incident": await request.ask(get_incident),
+        "alerts": await request.ask(list_alerts, None, **cursor),
+    }
+
+
 async def show_incident(request: PageRequest) -> Mapping[str, Any]:
     """Return an incident with its trace, timeline and investigations."""
     answer = await request.answer(get_incident)
@@ -127,10 +139,12 @@ async def show_incident(request: PageRequest) -> Mapping[str, Any]:
     older = {"cursor": request.query[_COMMENTS]} if _COMMENTS in request.query else {}
     trace = await request.ask(get_incident_trace)
     context = await request.ask(get_incident_context)
+    alerts = await request.ask(list_alerts, None, limit=str(_ALERTS))
     history = build_history(incident, context["alerts"], trace)
     return {
         "incident": incident,
         "context": context,
+        "alerts": alerts,
         "trace": trace,
         "most_investigations": MAX_INVESTIGATIONS,
         "history": history,
@@ -204,6 +218,9 @@ PAGES = (
         is_live=True,
     ),
     ConsolePage(path=_ONE, view=show_incident, template="incident.html.j2", section="incidents"),
+    ConsolePage(
+        path=f"{_ONE}/alerts", view=show_alerts, template="alerts.html.j2", section="incidents"
+    ),
 )
 _TRIAGE_FORMS: Mapping[str, tuple[Callable[[Form], Mapping[str, Any]], str]] = {
     "assign": (_read_assignee, "Assignee updated."),
