@@ -41,9 +41,9 @@ METHODS = ("chat.postMessage", "chat.update", "conversations.history", "conversa
 def bring(make, clock):
     """Try to deliver as often as it takes, as the service does; returns the receipt."""
 
-    async def bring(make_delivery, **members):
+    async def bring(make_delivery, *, timeout="150ms", **members):
         tried_at = members.pop("tried_at", None)
-        channel = make(timeout="150ms")
+        channel = make(timeout=timeout)
         for attempt in range(1, 10):
             begun = clock.now()
             try:
@@ -206,7 +206,7 @@ async def test_it_is_looked_for_among_what_others_wrote(make, slack, clock, brin
         await make().deliver(delivery())
     for number in range(450):
         slack.channel.messages.append({"ts": slack._ts(), "text": f"a person's {number}"})
-    await bring(delivery, tried_at=clock.now())
+    await bring(delivery, timeout="5s", tried_at=clock.now())
     assert events_of_ours(slack) == 1
     assert len(slack.calls_of("conversations.history")) == 3
 
@@ -218,7 +218,7 @@ def events_of_ours(slack) -> int:
 async def test_the_search_is_bounded(make, slack, clock, bring):
     for number in range(1_200):
         slack.channel.messages.append({"ts": slack._ts(), "text": f"a person's {number}"})
-    await bring(delivery, tried_at=clock.now())
+    await bring(delivery, timeout="5s", tried_at=clock.now())
     asked = slack.calls_of("conversations.history")
     assert len(asked) == 5
     assert {call.arguments["limit"] for call in asked} == {"200"}
@@ -235,7 +235,7 @@ async def test_nothing_that_another_has_marked_is_taken_for_ours(make, slack, cl
     ):
         slack.channel.messages.append({"ts": slack._ts(), "text": "", "metadata": metadata})
     slack.channel.messages.append({"ts": slack._ts(), "text": "evt_1"})
-    await bring(delivery, tried_at=clock.now())
+    await bring(delivery, timeout="5s", tried_at=clock.now())
     assert len(slack.channel.messages) == 7
 
 
@@ -272,5 +272,5 @@ async def test_without_that_scope_a_lost_answer_doubles_a_message(slack, bring):
 async def test_outside_of_a_public_channel_it_posts_without_looking(make, slack, clock, bring):
     slack.channel.is_member = False
     slack.scopes = {*SCOPES, "chat:write.public"}
-    await bring(delivery, tried_at=clock.now())
+    await bring(delivery, timeout="5s", tried_at=clock.now())
     assert events(slack) == {"evt_1": 1}

@@ -99,7 +99,7 @@ def kinds() -> list[tuple[str, type[PluginFailure]]]:
     """Return the errors that the page names, with what they are there."""
     words = {
         "waits as long": TryLater,
-        "retried": TryLater,
+        "retries": TryLater,
         "set a new token": CredentialsRefused,
         "names the scope": Misconfigured,
         "inviting the bot": Misconfigured,
