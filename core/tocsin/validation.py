@@ -50,18 +50,28 @@ def find_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str | 
     return matches[0] if matches else None
 
 
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
+"""Permitted names of providers, destinations, enrichers and schedules."""
+PATTERN_RULES = {
+    NAME_PATTERN: "use up to 100 letters, digits, - and _, and start with a letter or a digit",
+    r"^https://\S+$": "use an address that starts with https:// and contains no spaces",
+}
+"""The rules of patterns in words."""
+_SPACE, _DELETE = 0x20, "\x7f"
+
+
 def explain_errors(
     error: ValidationError, model: type[BaseModel], written: Mapping[str, Any] | None = None
 ) -> Iterator[Mistake]:
     """Yield every mistake in `error`, which validating against `model` raised.
 
     Values are truncated, and secrets shown by their reference. With `written`, what an operator
-    wrote is shown instead of parsed values and regular expressions.
+    wrote is shown instead of parsed values. Regular expressions are never shown.
     """
     found = error.errors(include_url=False, include_context=True)
     details: list[dict[str, Any]] = [dict(detail) for detail in found]
     for detail in details if written is not None else ():
-        _restore_written(detail, model, written or {})
+        _restore_written(detail, written or {})
     wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == (_KEY,)}
     for detail in details:
         path = tuple(map(str, detail["loc"]))
@@ -82,20 +92,13 @@ def _has_nested_error(details: Sequence[Mapping[str, Any]], place: tuple[object,
     )
 
 
-def _restore_written(
-    detail: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]
-) -> None:
-    """Show a duration as written, and the description of a field instead of its pattern."""
+def _restore_written(detail: dict[str, Any], written: Mapping[str, Any]) -> None:
+    """Show a duration as written."""
     if isinstance(detail.get("input"), timedelta):
         found: Any = written
         for part in detail["loc"]:
             found = found.get(part) if isinstance(found, Mapping) else None
         detail["input"] = detail["input"] if found is None else found
-    if detail["type"] == "string_pattern_mismatch":
-        names = [name for name in detail["loc"] if isinstance(name, str)]
-        field = _sibling_fields(names, model).get(names[-1]) if names else None
-        if field is not None and field.description:
-            detail["msg"] = f"expected: {field.description}"
 
 
 def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]:
@@ -107,6 +110,8 @@ def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
             known = list(_sibling_fields(detail["loc"], model))
             valid = f"; valid keys: {', '.join(sorted(known))}" if known else ""
             return "unknown key", f"remove it{suggest_nearest(name, known) or valid}"
+        case "string_pattern_mismatch":
+            return _describe_input(detail), _describe_pattern(detail, model)
         case "secret":
             return detail["ctx"]["found"], detail["ctx"]["expected"]
         case "enum":
@@ -135,6 +140,22 @@ _PLAIN = {
     "time_delta_type": "use a number with a unit in quotes, such as '30s'",
     "too_short": "add at least one",
 }
+
+
+def _describe_pattern(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return the rule behind a pattern in words; a pattern itself helps few readers."""
+    text = str(detail.get("input"))
+    if "\x00" in text:
+        return "remove the NUL character"
+    if any(ord(character) < _SPACE or character == _DELETE for character in text):
+        return "remove line breaks and other control characters"
+    if (rule := PATTERN_RULES.get(detail["ctx"]["pattern"])) is not None:
+        return rule
+    names = [name for name in detail["loc"] if isinstance(name, str)]
+    field = _sibling_fields(names, model).get(names[-1]) if names else None
+    if field is not None and field.description:
+        return f"expected: {field.description}"
+    return "use only the characters and the form that are allowed here"
 
 
 def _suggest_member(detail: dict[str, Any]) -> str:

@@ -118,8 +118,13 @@ class Written(BaseModel):
     ("written", "expected"),
     [
         ({"name": "A B"}, "name: found 'A B'; expected: Small letters."),
-        ({"plain": "A B"}, "plain: found 'A B'; string should match pattern '^[a-z]+$'"),
+        (
+            {"plain": "A B"},
+            "plain: found 'A B'; use only the characters and the form that are allowed here",
+        ),
         ({"names": ["main) OR"]}, "names.0: found 'main) OR'; expected: Words of small letters."),
+        ({"plain": "a\n"}, r"plain: found 'a\n'; remove line breaks and other control characters"),
+        ({"plain": "\0"}, r"plain: found '\x00'; remove the NUL character"),
         ({"names": []}, "names: found an empty list; add at least one"),
     ],
 )

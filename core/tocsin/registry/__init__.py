@@ -31,7 +31,7 @@ from tocsin.registry.inventory import (
 )
 from tocsin.registry.loader import AbsentPlugin, load_commands
 from tocsin.registry.parser import ConfiguredPlugin, table_path
-from tocsin.registry.plugins_file import NAME_PATTERN, PluginsFile, read_plugins_file
+from tocsin.registry.plugins_file import PluginsFile, read_plugins_file
 from tocsin.registry.reconciliation import (
     ManagedBy,
     PlannedChange,
@@ -48,6 +48,7 @@ from tocsin.registry.settings_schema import (
     list_settings,
 )
 from tocsin.registry.toml_lines import KeyLines
+from tocsin.validation import NAME_PATTERN
 
 __all__ = [
     "NAME_PATTERN",

@@ -11,10 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tocsin.errors import ConfigurationError, ConfigurationProblem
 from tocsin.registry.entry_points import ON_BY_DEFAULT
-from tocsin.validation import explain_errors
+from tocsin.validation import NAME_PATTERN, explain_errors
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
-"""Permitted names of providers, destinations, enrichers and schedules."""
 _NAME = re.compile(NAME_PATTERN)
 
 

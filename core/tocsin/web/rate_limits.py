@@ -24,6 +24,9 @@ SECRET_QUOTA = Quota(per_minute=20, burst=20)
 PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
 """Requests to one provider. Many senders drop rejected requests, so this only stops floods."""
 
+TEST_QUOTA = Quota(per_minute=30, burst=30)
+"""Tests of destinations by one caller: each contacts a server of the caller's choice."""
+
 
 class ApiRateLimits:
     """Rate limits of the API, as token buckets.
@@ -38,6 +41,7 @@ class ApiRateLimits:
         self._failures = TokenBuckets("authentication", failures, clock)
         self._secrets = TokenBuckets("secrets-tried", SECRET_QUOTA, clock)
         self._pushes = TokenBuckets("push", PUSH_QUOTA, clock)
+        self._tests = TokenBuckets("destination-test", TEST_QUOTA, clock)
         self._repeats = TokenBuckets("repeated", failures, clock)
         self._rejected: DigestCache[bool] = DigestCache(clock)
         self._clock = clock
@@ -46,7 +50,7 @@ class ApiRateLimits:
     @property
     def buckets(self) -> tuple[TokenBuckets, ...]:
         """All limits for nodes to share; repeated credentials are counted on each node."""
-        return self._requests, self._failures, self._secrets, self._pushes
+        return self._requests, self._failures, self._secrets, self._pushes, self._tests
 
     def count_request(self, principal_id: str, now: datetime | None = None) -> Mapping[str, str]:
         """Count a request; return the rate-limit header fields, or raise ProblemError (429)."""
@@ -100,6 +104,12 @@ class ApiRateLimits:
     def give_back_secret(self, identifier: str, address: str) -> None:
         """Return the cost of a secret that was right."""
         self._secrets.give_back(f"{identifier} {address_key(address)}")
+
+    def count_destination_test(self, principal_id: str) -> None:
+        """Count a test of a destination; over the limit, raise ProblemError (429)."""
+        status = self._tests.take(principal_id)
+        if not status.allowed:
+            raise _limit_exceeded(self._tests, status, TOO_MANY_REQUESTS)
 
     def count_push(self, provider: str) -> Mapping[str, str]:
         """Count a push; return the rate-limit header fields, or raise ProblemError (503).

@@ -51,6 +51,7 @@ BODIES = {
     "api-key.create": GOOD,
     "api-client.create": GOOD,
     "destination.create": GOOD_DESTINATION | {"name": "desk"},
+    "destination.test-settings": {name: GOOD_DESTINATION[name] for name in ("plugin", "settings")},
     "destination.change": {"settings": {"timeout": "9s"}},
     "deliveries.replay": {"state": "dead"},
     "events.reroute": {"since": "2026-11-20T22:00:00Z"},
@@ -70,6 +71,11 @@ BODIES = {
         "ends_at": "2026-11-22T12:00:00Z",
         "title": "Port scan*",
     },
+}
+
+CONTACTING = {
+    *("destination.create", "destination.change", "destination.test"),
+    "destination.test-settings",
 }
 
 
@@ -155,7 +161,7 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     assert response.status == endpoint.status, await response.text()
     answer = await response.json()
     [entry, *rest] = await admin.audited()
-    if endpoint.action in {"destination.create", "destination.change", "destination.test"}:
+    if endpoint.action in CONTACTING:
         assert rest.pop(0)["action"] == "destination.contact"  # before anything was sent
     assert list(map(_unsealed, rest)) == list(map(_unsealed, before))
     identifier = answer.get("key_id") or answer.get("client_id")
@@ -166,7 +172,10 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     named |= {"node": admin.api.services.node.name, "user": answer.get("pseudonym")}
     named |= dict.fromkeys(("provider", "suppression"), answer.get("name"))
     named |= {"backfill": answer.get("id"), "schedule": answer.get("schedule_id", answer.get("id"))}
-    targets = {f"{kind}:{name}" for kind, name in named.items()} | {""}  # "" for many events
+    targets = {f"{kind}:{name}" for kind, name in named.items()} | {
+        "",
+        "destination:(new)",
+    }  # "" for many events
     assert entry["target"] in targets
     assert entry["address"] == "127.0.0.1"
     assert entry["request_id"] == "req-7"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,12 +13,15 @@ import jwt
 import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives import serialization
+from pydantic import BaseModel, ValidationError
 
 from api_server import PUSHED, problem
 from database_statements import noted_statements
 from oidc_issuer import ed25519_key, make_token, rsa_key
 from tocsin.credentials import Scope, generate_key
+from tocsin.validation import explain_errors
 from tocsin.web import ApiRunner, make_app
+from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.problems import ProblemDocument
 
 INCIDENTS = "/api/v1/incidents"
@@ -451,3 +455,23 @@ async def test_a_bug_beyond_every_handler_is_a_problem_too(api, speak):
     status, headers, body = await speak(GET.replace(b"/ ", b"/api/v1/incidents ") + b"\r\n")
     assert (status, headers["Content-Type"]) == (500, "application/problem+json")
     assert "X-Request-Id" in json.loads(body)["detail"]
+
+
+def list_patterned_members() -> Iterator[tuple[type[BaseModel], str]]:
+    for model in {each: None for point in ENDPOINTS for each in (point.body, point.query) if each}:
+        for name, schema in model.model_json_schema().get("properties", {}).items():
+            if "pattern" in schema or "'pattern'" in str(schema.get("anyOf")):
+                yield model, name
+
+
+@pytest.mark.parametrize("wrong", ["\x00", "a\nb", "§ §"])
+def test_no_message_shows_a_regular_expression(wrong):
+    judged = 0
+    for model, name in list_patterned_members():
+        with pytest.raises(ValidationError) as caught:
+            model.model_validate({name: wrong, "unknown": 1})
+        for mistake in explain_errors(caught.value, model):
+            judged += mistake.path == (name,)
+            assert "pattern" not in mistake.words
+            assert "^" not in mistake.words
+    assert judged

@@ -32,6 +32,7 @@ from tocsin.incidents.documents import COLUMNS, represent_incident
 from tocsin.model import Event, EventType
 from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
+from tocsin.web.schemas.destinations import SampleOutcome
 
 SECRET = "whsec_" + b64encode(bytes(range(32))).decode()
 OTHER_SECRET = "whsec_" + b64encode(bytes(range(1, 33))).decode()
@@ -740,3 +741,47 @@ async def test_a_wrong_test_is_refused(admin, soar, kind):
     await soar()
     path = f"{DESTINATIONS}/soar/test"
     assert set(await wrong(admin, "POST", path, event_type=kind)) == {"event_type"}
+
+
+# Testing settings before they are stored
+
+TESTS = "/api/admin/destination-tests"
+
+
+async def test_settings_are_tested_without_being_stored(local, receiver):
+    networks = {"allow_networks": ["127.0.0.0/8"]}
+    settings = {"url": str(receiver.make_url("/")), "secret": SECRET, **networks}
+    before = await local.audited()
+    sent = await local.ask("POST", TESTS, json={"plugin": "webhook", "settings": settings})
+    SampleOutcome.model_validate(sent)
+    assert sent["outcome"] == "delivered"
+    assert (await local.read(DESTINATIONS))["total"] == 1  # the one that was there
+    [test, contact, *_] = await local.audited()
+    assert (test["action"], test["target"]) == ("destination.test-settings", "destination:(new)")
+    assert contact["action"] == "destination.contact"
+    assert len(await local.audited()) == len(before) + 2
+    assert SECRET not in str(test) + str(contact)
+
+
+async def test_a_test_keeps_stored_secrets_only_for_the_same_server(local):
+    body = {"destination": "soar", "settings": {"timeout": "1s"}}
+    assert (await local.ask("POST", TESTS, json=body))["outcome"] == "delivered"
+    body = {"destination": "soar", "settings": {"url": "https://other.example.com/"}}
+    refused = await local.ask("POST", TESTS, 422, json=body)
+    assert "secrets are not kept" in str(refused["errors"])
+    assert (await local.read(f"{DESTINATIONS}/soar"))["revision"] == 1
+
+
+async def test_a_test_does_not_reach_private_networks_and_is_limited(admin):
+    body = {"plugin": "webhook", "settings": {"url": "https://10.0.0.1/", "secret": SECRET}}
+    refused = await admin.ask("POST", TESTS, 422, json=body)
+    assert "is not allowed" in str(refused["errors"])
+    for _ in range(29):
+        await admin.ask("POST", TESTS, 422, json={"plugin": "nothing"})
+    await admin.ask("POST", TESTS, 429, json=body)
+
+
+@pytest.mark.parametrize("body", [{}, {"plugin": "webhook", "destination": "soar"}])
+async def test_a_test_is_of_a_new_destination_or_of_one_that_is_there(admin, body):
+    assert "plugin or destination" in str(await admin.ask("POST", TESTS, 422, json=body))
+    await admin.ask("POST", TESTS, 404, json={"destination": "soar"})

@@ -292,6 +292,7 @@ CALLS = [
     ("PATCH", "/api/admin/destinations/{name}", {"json": {"enabled": True}}),
     ("POST", "/api/admin/destinations/{name}/resume", {}),
     ("POST", "/api/admin/destinations/{name}/test", {}),
+    ("POST", "/api/admin/destination-tests", {"json": {"destination": "soar"}}),
     ("DELETE", "/api/admin/destinations/{name}", {}),
     ("GET", "/api/admin/providers", {}),
     ("PATCH", "/api/admin/providers/{provider}", {"json": {"enabled": False}}),

@@ -209,7 +209,7 @@ async def test_every_wrong_member_is_named_at_once_with_what_would_be_right(admi
         provder="edge",
     )
     words = {
-        "name": "should match pattern",
+        "name": "letters, digits, - and _",
         "query": "at least 1 character",
         "persona": "analyst, threat-hunter",
         "cron": "the minute field '61' is invalid: use 0 to 59",

@@ -11,6 +11,7 @@ import structlog
 
 from tocsin.clock import Clock, isoformat
 from tocsin.delivery.destinations.channels import ChannelFactory
+from tocsin.delivery.destinations.lifecycle import DestinationSpec
 from tocsin.delivery.destinations.preview import Preview, build_preview
 from tocsin.delivery.destinations.repository import Destination
 from tocsin.delivery.queue.states import ClaimedDelivery
@@ -55,7 +56,9 @@ class SampleSender:
         self._clock = clock
         self._public_url = public_url
 
-    async def send(self, destination: Destination, event_type: EventType) -> SampleResult:
+    async def send(
+        self, destination: Destination | DestinationSpec, event_type: EventType
+    ) -> SampleResult:
         """Send a sample through a channel created for it, and return the result."""
         started = self._clock.now()
         event = build_sample(event_type, self._public_url, started)
@@ -79,7 +82,7 @@ class SampleSender:
         """Render an event with the destination's templates; nothing is sent."""
         return build_preview(self._channels, self._renderer, destination, event)
 
-    async def _send(self, destination: Destination, event: Event) -> SampleResult:
+    async def _send(self, destination: Destination | DestinationSpec, event: Event) -> SampleResult:
         live = await self._channels.make(destination)
         try:
             attempt = await AttemptRunner(live.plugin, self._renderer).make(_claim_sample(event))

@@ -14,6 +14,21 @@ from tocsin.web.console.forms import Form
 _SECRET = "secret-"  # noqa: S105 - a prefix of field names
 _FORGET = "forget."
 _WAS = "was."
+_ACRONYMS = {
+    **{word: word.upper() for word in ("api", "ca", "html", "id", "pap", "smtp", "ssl", "tls")},
+    "tlp": "TLP",
+    "url": "URL",
+    "urls": "URLs",
+}
+_SECTIONS = {
+    "Events and filters": ("events", "min_severity", "providers", "when", "template", "ordered"),
+    "Retries and limits": (
+        *("timeout", "concurrency", "rate_limit", "retry_schedule"),
+        *("pause_after", "pause_after_failures", "probe_interval"),
+    ),
+    "Network": (*("allow_networks", "ca_file", "client_certificate", "client_key", "proxy"),),
+}
+"""Folded sections of the common settings, by use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +43,12 @@ class SettingField:
     chosen: Sequence[str]
     is_set: bool
     """Whether the field is a secret that is set; its value is not known here."""
+
+    @property
+    def label(self) -> str:
+        """Name of the setting as people write it, such as "CA file" for `ca_file`."""
+        first, *others = (_ACRONYMS.get(word, word) for word in self.name.split("_"))
+        return " ".join((first[:1].upper() + first[1:], *others))
 
     @property
     def forget(self) -> str:
@@ -50,6 +71,19 @@ def build_fields(
         for setting in channel["settings"]
         if not setting["local"]
     ]
+
+
+def group_fields(fields: Sequence[SettingField]) -> list[tuple[str, list[SettingField]]]:
+    """Return the fields by section: first the channel's own, in a section without a name.
+
+    Common settings that no section names come last.
+    """
+    common = {field.name: field for field in fields if field.setting["common"]}
+    sections = [("", [field for field in fields if field.name not in common])]
+    for title, names in _SECTIONS.items():
+        sections.append((title, [common.pop(name) for name in names if name in common]))
+    sections.append(("Other settings", list(common.values())))
+    return [(title, members) for title, members in sections if members]
 
 
 def _field(setting: Mapping[str, Any], value: Any, is_set: bool) -> SettingField:

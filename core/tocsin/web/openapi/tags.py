@@ -75,7 +75,7 @@ TAGS = (
     EndpointTag(
         "Destinations",
         "Receivers of events, and their channels. Requires the admin role.",
-        ("/api/admin/destinations", "/api/admin/channels"),
+        ("/api/admin/destination", "/api/admin/channels"),
     ),
     EndpointTag(
         "Deliveries",

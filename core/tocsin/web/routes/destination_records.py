@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
 from sqlalchemy import Connection
 
 from tocsin import audit
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.delivery import Destination, DestinationState, load_destination
+from tocsin.delivery import (
+    Destination,
+    DestinationState,
+    InvalidDestinationError,
+    load_destination,
+)
 from tocsin.model import Json
 from tocsin.registry import ManagedBy
 from tocsin.stops import EmergencyStop, StopKind, find_stop
 from tocsin.web.context import RequestContext
 from tocsin.web.dispatch import build_audit_entry
+from tocsin.web.parsing import invalid_request
 from tocsin.web.record_problems import (
     DESTINATION_DELETED,
     DESTINATION_MANAGED,
@@ -27,28 +37,45 @@ _MANAGED = {
 
 
 def find_destination(
-    connection: Connection, call: RequestContext, *, lock: bool = False
+    connection: Connection,
+    call: RequestContext,
+    *,
+    name: str | None = None,
+    lock: bool = False,
 ) -> Destination:
-    """Return the destination in the path, even if deleted; ProblemError (404) without it."""
-    destination = load_destination(connection, call.path["name"], lock=lock)
+    """Return the destination of this name, even if deleted; by default, the one in the path.
+
+    ProblemError (404) without it.
+    """
+    destination = load_destination(connection, name or call.path["name"], lock=lock)
     if destination is None:
         raise DESTINATION_NOT_FOUND.error()
     return destination
 
 
-def find_living(connection: Connection, call: RequestContext, *, lock: bool = False) -> Destination:
-    """Return the destination in the path; ProblemError (404, 409) unless it is there."""
-    destination = find_destination(connection, call, lock=lock)
+def find_living(
+    connection: Connection,
+    call: RequestContext,
+    *,
+    name: str | None = None,
+    lock: bool = False,
+) -> Destination:
+    """Return the destination of a name; ProblemError (404, 409) unless it is there."""
+    destination = find_destination(connection, call, name=name, lock=lock)
     if destination.state is DestinationState.DELETED:
         raise DESTINATION_DELETED.error()
     return destination
 
 
 def find_changeable(
-    connection: Connection, call: RequestContext, *, lock: bool = False
+    connection: Connection,
+    call: RequestContext,
+    *,
+    name: str | None = None,
+    lock: bool = False,
 ) -> Destination:
-    """Return the destination in the path; ProblemError (404, 409) unless the API may change it."""
-    destination = find_living(connection, call, lock=lock)
+    """Return the destination of a name; ProblemError (404, 409) unless the API may change it."""
+    destination = find_living(connection, call, name=name, lock=lock)
     require_managed_here(destination)
     return destination
 
@@ -111,3 +138,12 @@ async def record_contact(call: RequestContext, name: str, targets: list[str]) ->
         details={"targets": list[Json](targets)},
     )
     await call.services.database.write(audit.record, entry)
+
+
+@contextmanager
+def translate_setting_errors() -> Iterator[None]:
+    """Turn invalid settings into ProblemError (422)."""
+    try:
+        yield
+    except InvalidDestinationError as error:
+        raise invalid_request("body", [asdict(wrong) for wrong in error.wrong]) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -10,17 +11,27 @@ from tocsin.credentials import ConsoleRole
 from tocsin.delivery import SampleResult
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
-from tocsin.web.record_problems import DESTINATION_DELETED, DESTINATION_NOT_FOUND
+from tocsin.web.record_problems import (
+    DESTINATION_DELETED,
+    DESTINATION_MANAGED,
+    DESTINATION_NOT_FOUND,
+)
 from tocsin.web.routes.destination_records import (
     destination_target,
+    find_changeable,
     find_living,
     record_contact,
+    translate_setting_errors,
 )
-from tocsin.web.schemas.destinations import SampleOutcome, SampleRequest
+from tocsin.web.schemas.destinations import SampleOutcome, SampleRequest, SettingsTest
+
+UNSAVED = "(new)"
+"""What audit entries call a destination that is not stored; no destination has this name."""
 
 
 async def send_sample(call: RequestContext) -> SampleResult:
     """Send a sample event, and return the outcome."""
+    call.services.rate_limits.count_destination_test(call.principal.id)
     destination = await call.services.database.read(find_living, call)
     body: SampleRequest = call.body
     targets = call.services.destination_validator.list_targets(destination)
@@ -28,11 +39,42 @@ async def send_sample(call: RequestContext) -> SampleResult:
     return await call.services.samples.send(destination, body.event_type)
 
 
+async def send_settings_sample(call: RequestContext) -> SampleResult:
+    """Send a sample event with settings that are not stored, and return the outcome."""
+    call.services.rate_limits.count_destination_test(call.principal.id)
+    body: SettingsTest = call.body
+    validator = call.services.destination_validator
+    record = partial(record_contact, call)
+    with translate_setting_errors():
+        if body.destination is None:
+            written = await validator.validate_new(
+                UNSAVED, body.plugin or "", body.settings, record
+            )
+        else:
+            find = partial(find_changeable, name=body.destination)
+            destination = await call.services.database.read(find, call)
+            written = await validator.validate_change(destination, body.settings, record)
+    return await call.services.samples.send(written, body.event_type)
+
+
 def send_test_event(_connection: Connection, call: RequestContext) -> Response:
     """Send one test event, in any state of the destination and regardless of its filters.
 
     Tocsin does not store the event.
     """
+    return _respond(call, call.path["name"])
+
+
+def send_settings_test(_connection: Connection, call: RequestContext) -> Response:
+    """Send one event that is marked as a test with settings that are not stored.
+
+    A destination keeps its stored secrets for the test, unless the settings lead to another server.
+    """
+    body: SettingsTest = call.body
+    return _respond(call, body.destination or UNSAVED)
+
+
+def _respond(call: RequestContext, name: str) -> Response:
     sent: SampleResult = call.prepared
     details: dict[str, Json] = {"event_type": call.body.event_type, "outcome": sent.outcome}
     content: dict[str, Json] = {
@@ -45,9 +87,7 @@ def send_test_event(_connection: Connection, call: RequestContext) -> Response:
         "remote_id": sent.remote_id,
         "remote_url": sent.remote_url,
     }
-    return Response(
-        content, change=AuditedChange(target=destination_target(call.path["name"]), details=details)
-    )
+    return Response(content, change=AuditedChange(target=destination_target(name), details=details))
 
 
 ENDPOINTS = (
@@ -64,5 +104,18 @@ ENDPOINTS = (
         response=SampleOutcome,
         action="destination.test",
         problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED),
+    ),
+    Endpoint(
+        method="POST",
+        path="/api/admin/destination-tests",
+        access=AccessRole.ADMIN,
+        summary="Send a test event with settings that are not stored",
+        handler=send_settings_test,
+        role=ConsoleRole.OPERATOR,
+        prepare=send_settings_sample,
+        body=SettingsTest,
+        response=SampleOutcome,
+        action="destination.test-settings",
+        problems=(DESTINATION_NOT_FOUND, DESTINATION_DELETED, DESTINATION_MANAGED),
     ),
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
@@ -15,7 +13,6 @@ from tocsin.delivery import (
     Destination,
     DestinationSpec,
     DestinationState,
-    InvalidDestinationError,
     StopReason,
 )
 from tocsin.errors import NameTakenError
@@ -23,7 +20,6 @@ from tocsin.model import Json
 from tocsin.stops import StopKind, load_stops
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response
-from tocsin.web.parsing import invalid_request
 from tocsin.web.record_problems import (
     DESTINATION_CHANGED,
     DESTINATION_DELETED,
@@ -41,6 +37,7 @@ from tocsin.web.routes.destination_records import (
     record_contact,
     represent_destination,
     require_managed_here,
+    translate_setting_errors,
 )
 from tocsin.web.routes.stop_orders import (
     describe_stop_order,
@@ -70,7 +67,7 @@ class ValidatedChange:
 async def validate_new(call: RequestContext) -> DestinationSpec:
     """Return the validated destination; raises ProblemError (422)."""
     body: NewDestination = call.body
-    with _translate_setting_errors():
+    with translate_setting_errors():
         return await call.services.destination_validator.validate_new(
             body.name, body.plugin, body.settings, partial(record_contact, call)
         )
@@ -82,19 +79,11 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
     if not body.settings:
         return None
     destination = await call.services.database.read(find_changeable, call)
-    with _translate_setting_errors():
+    with translate_setting_errors():
         written = await call.services.destination_validator.validate_change(
             destination, body.settings, partial(record_contact, call)
         )
     return ValidatedChange(written, destination.revision)
-
-
-@contextmanager
-def _translate_setting_errors() -> Iterator[None]:
-    try:
-        yield
-    except InvalidDestinationError as error:
-        raise invalid_request("body", [asdict(wrong) for wrong in error.wrong]) from None
 
 
 def create_destination(connection: Connection, call: RequestContext) -> Response:

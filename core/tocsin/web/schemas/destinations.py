@@ -107,6 +107,33 @@ class SampleRequest(BodyModel):
     )
 
 
+class SettingsTest(SampleRequest):
+    """A test event with settings that are not stored."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "plugin": "webhook",
+        "destination": None,
+        "settings": NewDestination.EXAMPLE["settings"],
+        "event_type": "incident-alert",
+    }
+
+    plugin: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
+        default=None, description="Channel of a new destination."
+    )
+    destination: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
+        default=None, description="Destination whose settings are replaced for the test."
+    )
+    settings: _Settings = Field(
+        default_factory=dict, description="As at the creation or the change of a destination."
+    )
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        if (self.plugin is None) is (self.destination is None):
+            raise ValueError("provide plugin or destination")
+        return self
+
+
 class DestinationQuery(QueryModel):
     """Filters and page of destinations."""
 

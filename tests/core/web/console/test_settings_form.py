@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tocsin.hookspecs import Channel
 from tocsin.registry.settings_schema import SettingShape
 from tocsin.web.console.forms import Form
-from tocsin.web.console.settings_form import build_fields, find_errors, read_settings
+from tocsin.web.console.settings_form import (
+    build_fields,
+    find_errors,
+    group_fields,
+    read_settings,
+)
 
 words = st.text(
     st.characters(exclude_categories=["C", "Z"], exclude_characters=":"), min_size=1, max_size=20
@@ -80,3 +86,30 @@ def test_mistakes_belong_to_their_setting():
         {"path": path, "detail": ""} for path in ("settings.it", "settings.it.0", "settings.its")
     ]
     assert find_errors(wrong, "it") == wrong[:2]
+
+
+def test_settings_have_labels_as_people_write_them_and_are_grouped_by_use():
+    def setting(name: str, *, common: bool) -> dict[str, Any]:
+        shape = {"shape": SettingShape.TEXT, "secret": False, "local": False}
+        return {"name": name, "common": common, **shape}
+
+    names = ["url", "ca_file", "pause_after_failures", "events", "unheard_of"]
+    settings = [setting(name, common=name != "url") for name in names]
+    sections = group_fields(build_fields({"settings": settings}, {}))
+    assert [(title, [field.label for field in fields]) for title, fields in sections] == [
+        ("", ["URL"]),
+        ("Events and filters", ["Events"]),
+        ("Retries and limits", ["Pause after failures"]),
+        ("Network", ["CA file"]),
+        ("Other settings", ["Unheard of"]),
+    ]
+
+
+def test_every_common_setting_has_a_section():
+    settings = [
+        {"name": name, "common": True, "shape": SettingShape.TEXT, "secret": False, "local": False}
+        for name in Channel.Settings.model_fields
+        if name != "plugin"
+    ]
+    titles = [title for title, _ in group_fields(build_fields({"settings": settings}, {}))]
+    assert titles == ["Events and filters", "Retries and limits", "Network"]

@@ -11,11 +11,17 @@ from tocsin.model import EventType
 from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.settings_form import SettingField, build_fields, find_errors, read_settings
+from tocsin.web.console.settings_form import (
+    SettingField,
+    build_fields,
+    find_errors,
+    group_fields,
+    read_settings,
+)
 from tocsin.web.console.stop_form import STOP_LENGTHS, read_stop
 from tocsin.web.problems import ProblemError
 from tocsin.web.routes.deliveries import get_delivery, list_deliveries
-from tocsin.web.routes.destination_tests import send_test_event
+from tocsin.web.routes.destination_tests import send_settings_test, send_test_event
 from tocsin.web.routes.destinations import (
     create_destination,
     delete_destination,
@@ -30,6 +36,7 @@ _SECTION = "destinations"
 _PAGE = "/destinations/{name}"
 _SETTINGS = f"{_PAGE}/settings"
 _NEW = "/admin/new-destination"
+_TEST = "/admin/destination-test"
 
 
 async def show_destinations(request: PageRequest) -> Mapping[str, Any]:
@@ -92,7 +99,7 @@ async def show_new(request: PageRequest) -> Mapping[str, Any]:
 
 
 def _form(channel: Mapping[str, Any], fields: Sequence[SettingField]) -> Mapping[str, Any]:
-    return {"channel": channel, "fields": fields, "find_errors": find_errors}
+    return {"channel": channel, "sections": group_fields(fields), "find_errors": find_errors}
 
 
 async def _channel(request: PageRequest, plugin: str) -> Mapping[str, Any]:
@@ -109,6 +116,15 @@ def _new(form: Form) -> Mapping[str, Any]:
 
 def _change(form: Form) -> Mapping[str, Any]:
     return {"settings": read_settings(form)}
+
+
+async def show_test(_request: PageRequest) -> Mapping[str, Any]:
+    """Return nothing: the page shows the outcome of a test."""
+    return {}
+
+
+def _settings_test(form: Form) -> Mapping[str, Any]:
+    return {**form.given("plugin", "destination"), "settings": read_settings(form)}
 
 
 def _sample(form: Form) -> Mapping[str, Any]:
@@ -139,6 +155,13 @@ PAGES = (
         section=_SECTION,
         role=ConsoleRole.OPERATOR,
     ),
+    ConsolePage(
+        path=_TEST,
+        view=show_test,
+        template="destination_test.html.j2",
+        section=_SECTION,
+        role=ConsoleRole.OPERATOR,
+    ),
 )
 ACTIONS = (
     ConsoleAction(
@@ -156,6 +179,14 @@ ACTIONS = (
         after=_PAGE,
         body=_change,
         message="Settings saved. Queued deliveries are sent with the new settings.",
+    ),
+    ConsoleAction(
+        path=_TEST,
+        handler=send_settings_test,
+        page=_TEST,
+        body=_settings_test,
+        message="Test event sent.",
+        keeps=True,
     ),
     ConsoleAction(
         path=f"{_PAGE}/test",
