@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -103,12 +103,12 @@ def _store(connection: Connection, count: int, state: str) -> None:
     connection.execute(events.update().where(events.c.routed.is_(False)).values(routed=True))
 
 
-def _event(number: int) -> Event:
+def _event(number: int, occurred_at: datetime | None = None) -> Event:
     data = {"incident_number": number, "title": "Suspicious sign-in", "severity": "High"}
     return Event(
         id=new_id("evt"),
         event_type=EventType.INCIDENT_ALERT,
-        timestamp=datetime.now(UTC),
+        timestamp=occurred_at or datetime.now(UTC),
         data={**data, "status": "New", "provider": "bench", "url": "https://tocsin.example/1"},
         subject=f"incident:{number}",
     )
@@ -121,33 +121,57 @@ async def _measure_latency(kind: str, new_url: NewUrl, url: str) -> None:
         node = Deliveries(database, configuration, made)
         await node.measure()
         rate = await node.measure() / 2
-        begun = datetime.now(UTC)
-        await _offer_steadily(node, rate)
-        delays = await database.read(_delays, begun)
+        for what, emit in (
+            ("in groups", _emit_in_groups),
+            ("each in a transaction of its own", _emit_each),
+        ):
+            begun = datetime.now(UTC)
+            async with node.running() as notifier:
+                await emit(database, notifier, rate)
+                await node.until_settled()
+            cuts = quantiles(await database.read(_delays, begun), n=100)
+            print(
+                f"\n{kind}: {rate:,.0f} events per second, half of the maximum rate, "
+                f"stored {what}: from event to first attempt "
+                f"{cuts[49] * 1000:.0f} ms (median), {cuts[98] * 1000:.0f} ms (99 of 100)",
+                flush=True,
+            )
     await database.close()
-    cuts = quantiles(delays, n=100)
-    print(
-        f"\n{kind}: {rate:,.0f} events per second, half of the maximum rate: "
-        "from event to first attempt "
-        f"{cuts[49] * 1000:.0f} ms (median), {cuts[98] * 1000:.0f} ms (99 of 100)",
-        flush=True,
-    )
 
 
-async def _offer_steadily(node: Deliveries, rate: float) -> None:
-    """Emit events at this rate while they are delivered."""
+async def _emit_in_groups(database: Database, notifier: Notifier, rate: float) -> None:
+    """Emit events at this rate, those that occur during a transaction in the next one.
 
-    async def happen(number: int, notifier: Notifier) -> None:
-        await node.database.write(emit_events, [_event(number)])
+    Pushes that arrive at the same time, and the incidents of a page, are stored like this.
+    """
+    begin, number = datetime.now(UTC), 0
+
+    def occurs_at(number: int) -> datetime:
+        return begin + timedelta(seconds=number / rate)
+
+    while number < rate * SECONDS:
+        await asyncio.sleep((occurs_at(number) - datetime.now(UTC)).total_seconds())
+        now, due = datetime.now(UTC), list[Event]()
+        while (moment := occurs_at(number)) <= now and number < rate * SECONDS:
+            due.append(_event(number, moment))
+            number += 1
+        if due:
+            await database.write(emit_events, due)
+            notifier.notify()
+
+
+async def _emit_each(database: Database, notifier: Notifier, rate: float) -> None:
+    """Emit events at this rate, each in a transaction of its own, up to all connections at once."""
+
+    async def happen(number: int) -> None:
+        await database.write(emit_events, [_event(number)])
         notifier.notify()
 
-    async with node.running() as notifier:
-        begin = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            for number in range(int(rate * SECONDS)):
-                await asyncio.sleep(begin + number / rate - time.perf_counter())
-                group.create_task(happen(number, notifier))
-        await node.until_settled()
+    begin = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for number in range(int(rate * SECONDS)):
+            await asyncio.sleep(begin + number / rate - time.perf_counter())
+            group.create_task(happen(number))
 
 
 def _delays(connection: Connection, since: datetime) -> list[float]:

@@ -199,7 +199,7 @@ async def test_writers_do_not_wait_for_a_slow_condition(database, clock, route, 
 async def test_a_destination_that_changes_while_events_are_matched_counts_as_changed(
     database, route, monkeypatch
 ):
-    made = await add(database, destination())
+    made = await add(database, destination(settings={"when": "true"}))
     await database.write(emit_events, [alert(1)])
     loop, takes, changed = asyncio.get_running_loop(), Route.takes, []
 

@@ -23,7 +23,7 @@ from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Router
-from tocsin.delivery.sending.worker import Worker
+from tocsin.delivery.sending.worker import AHEAD, Worker
 from tocsin.events import Notifiers
 from tocsin.metrics import Metrics
 from tocsin.store.tables import attempts, audit, deliveries, events
@@ -307,6 +307,34 @@ async def test_what_waited_too_long_for_its_slot_is_left_for_later(make_desk, st
     clock.advance(seconds=10)
     await desk.work()
     assert [delivery.event.subject for delivery in desk.channel.deliveries][1:] == ["incident:2"]
+
+
+@pytest.mark.parametrize(("seconds", "claimed"), [(0, 100), (10, 64)])
+async def test_more_is_claimed_for_a_receiver_that_responds_fast(
+    desk, store, clock, seconds, claimed
+):
+    desk.channel.answer = lambda _: clock.advance(seconds=seconds) or Receipt(status=200)
+    await store(alert())
+    await desk.work()
+    await store(*map(alert, range(2, 102)))
+    await desk.router.route_waiting()
+    assert await desk.worker.claim() == claimed
+    desk.channel.answer = lambda _: Receipt(status=200)
+    await flush(desk.worker)
+
+
+async def test_attempts_wait_if_too_many_results_are_not_stored(desk, store):
+    await store(alert())
+    await desk.work()
+    await store(*map(alert, range(2, 102)))
+    await desk.router.route_waiting()
+    assert await desk.worker.claim() == 100
+    for _ in range(1_000):
+        await asyncio.sleep(0)
+    assert len(desk.channel.deliveries) == 1 + 8 * AHEAD
+    await flush(desk.worker)
+    assert len(desk.channel.deliveries) == 101
+    assert await desk.unfinished() == 0
 
 
 async def test_an_attempt_that_ends_after_a_settlement_is_stored_too(desk, store):

@@ -27,8 +27,12 @@ from tocsin.store import LEASE_DURATION, Database
 POLL = timedelta(seconds=1)
 IDLE_POLL = HEARTBEAT
 """Interval at which an idle worker looks by itself; its pool looks for all workers each second."""
-AHEAD = 8  # claims per concurrent slot
-LINGER = 0.01  # seconds that results wait to be stored together
+AHEAD = 8
+"""Attempts per concurrent slot whose results are not stored: a crash repeats no more than these."""
+_LEAST_CLAIMS, _MOST_CLAIMS = 8, 32  # per concurrent slot
+_STOCK_SECONDS = 0.25  # claims last about as long, within these limits
+_FASTEST = 0.001  # seconds of an attempt, for the same
+LINGER = 0.01  # seconds that results wait to be stored together, unless there are many
 _SAYS_NOTHING = (AttemptVerdict.HEALTHY, AttemptVerdict.NOTHING)
 _log = structlog.get_logger()
 
@@ -70,8 +74,10 @@ class Worker:
         self._reserved = 0  # room for deliveries that routing is storing
         self._may_have_more = True  # for a claim, when there is room
         self._has_ended = Notifier()
+        self._has_settled = asyncio.Event()
         self._writing = asyncio.Lock()
-        self._most: int = self._settings.concurrency * AHEAD
+        self._most: int = self._settings.concurrency * _LEAST_CLAIMS
+        self._most_unstored: int = self._settings.concurrency * AHEAD
         self._slots = asyncio.Semaphore(self._settings.concurrency)
         self._longest = self._settings.timeout + GRACE
         self._pause_policy = PausePolicy(
@@ -96,7 +102,8 @@ class Worker:
 
     async def _settle_step(self) -> None:
         await self._has_ended.wait(POLL if self._under_way or self._ended else IDLE_POLL)
-        await asyncio.sleep(LINGER)
+        if len(self._ended) < self._most_unstored / 2:
+            await asyncio.sleep(LINGER)
         try:
             await self.settle()
         finally:
@@ -194,6 +201,9 @@ class Worker:
 
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         async with self._slots:
+            while self._unstored >= self._most_unstored and not self._is_ending:
+                self._has_settled.clear()
+                await self._has_settled.wait()
             now = self._clock.now()
             if not (is_open := self._limiter.is_known_open(now)):
                 is_open = await self._is_open()
@@ -205,9 +215,15 @@ class Worker:
                 return
             self._begun.add(claimed.id)
             attempt = await self._attempts.make(claimed)
+            self._begun.discard(claimed.id)
+            self._ended.append(attempt)
         self._throttled += attempt.verdict is AttemptVerdict.THROTTLED
-        self._ended.append(attempt)
         self._has_ended.notify()
+
+    @property
+    def _unstored(self) -> int:
+        """Number of attempts that are under way, or whose results are not stored."""
+        return len(self._begun) + len(self._ended)
 
     async def _is_open(self) -> bool:
         """Return whether attempts may begin; waits while the database is away."""
@@ -254,6 +270,7 @@ class Worker:
             if not ended:
                 return
             late = await self._queue.settle(ended)
+            self._most = self._settings.concurrency * _choose_ahead(ended)
             self._meter.count(ended, late)
             log_attempts(self.name, ended, late)
             try:
@@ -263,6 +280,7 @@ class Worker:
                 self._throttled -= sum(
                     attempt.verdict is AttemptVerdict.THROTTLED for attempt in ended
                 )
+                self._has_settled.set()
         self._offer_room()
 
     async def _record_verdicts(self, ended: Sequence[AttemptResult]) -> None:
@@ -281,6 +299,7 @@ class Worker:
     async def finish(self, at_most: timedelta) -> None:
         """Let attempts finish within a time limit, store the results, and release the rest."""
         self._is_ending = True
+        self._has_settled.set()
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=at_most.total_seconds())
         given_up = dict(self._under_way)
@@ -298,3 +317,14 @@ class Worker:
             chosen = [claimed for claimed in claims if (claimed.id in self._begun) is begun]
             if chosen:
                 await self._queue.release(chosen, self._clock.now(), begun=begun)
+
+
+def _choose_ahead(ended: Sequence[AttemptResult]) -> int:
+    """Return how many claims to hold per slot: the more, the faster the receiver responds.
+
+    One transaction then routes more events, or claims more deliveries. With a slow receiver, they
+    are left to other nodes.
+    """
+    spent = sum((each.ended_at - each.started_at).total_seconds() for each in ended) / len(ended)
+    wanted = int(_STOCK_SECONDS / max(spent, _FASTEST))
+    return min(max(wanted, _LEAST_CLAIMS), _MOST_CLAIMS)
