@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
-from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity
+from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, NetworkFlow, Severity
 from tocsin_connectors.siem.ecs import Ecs, tocsin_providers
 from tocsin_connectors.siem.ecs.mapping import build_event, build_incident
 
@@ -107,6 +107,9 @@ def test_alert_of_a_sensor_becomes_incident(provider):
                 title="LOCAL Path traversal in shop",
                 severity=Severity.HIGH,
                 occurred_at=AT,
+                flow=NetworkFlow(
+                    source=CLIENT.value, source_port=40_000, target=SERVER.value, target_port=80
+                ),
             ),
         ),
     )

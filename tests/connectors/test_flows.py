@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin import NetworkFlow
-from tocsin_connectors.siem.flows import ECS_FLOW, FlowPaths, find_flow
+from tocsin_connectors.siem.records import ECS_FLOW, FlowPaths, find_flow
 
 PATHS = FlowPaths(("src",), ("sport",), ("dst",), ("dport",), ("proto",), ("dir",))
 anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text())

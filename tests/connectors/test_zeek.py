@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
-from tocsin import Alert, Entity, EntityKind, Incident, Severity
+from tocsin import Alert, Entity, EntityKind, Incident, NetworkFlow, Severity
 from tocsin_connectors.siem.zeek import Zeek, tocsin_providers
 from tocsin_connectors.siem.zeek.events import build_event
 from tocsin_connectors.siem.zeek.mapping import build_incident
@@ -73,6 +73,13 @@ def test_notice_becomes_incident(provider):
                 title=notice()["msg"],
                 severity=Severity.HIGH,
                 occurred_at=at,
+                flow=NetworkFlow(
+                    source=GUESSER.value,
+                    source_port=49_731,
+                    target=BASTION.value,
+                    target_port=445,
+                    protocol="tcp",
+                ),
             ),
         ),
     )

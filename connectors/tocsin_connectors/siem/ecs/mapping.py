@@ -22,14 +22,15 @@ from tocsin import (
     SiemEvent,
 )
 from tocsin_connectors.siem.files import name_alert, name_group
-from tocsin_connectors.siem.flows import ECS_FLOW, find_flow
 from tocsin_connectors.siem.indices.ecs_fields import find_ecs_techniques, find_log_entities
 from tocsin_connectors.siem.records import (
+    ECS_FLOW,
     EntityRoles,
     child,
     describe_value,
     filter_techniques,
     find_document_roles,
+    find_flow,
     find_tactics,
     normalize_address,
     parse_utc,

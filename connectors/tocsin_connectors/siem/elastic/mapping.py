@@ -15,15 +15,16 @@ from urllib.parse import quote, urlencode
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, Window
 from tocsin_connectors.siem.elastic.settings import ElasticSettings
-from tocsin_connectors.siem.flows import ECS_FLOW, find_flow
 from tocsin_connectors.siem.indices.client import build_time_query
 from tocsin_connectors.siem.records import (
+    ECS_FLOW,
     EntityRoles,
     child,
     children,
     describe_value,
     filter_techniques,
     find_document_roles,
+    find_flow,
     find_tactics,
     number,
     parse_entities,

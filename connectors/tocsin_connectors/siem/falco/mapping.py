@@ -22,10 +22,11 @@ from tocsin import (
 )
 from tocsin_connectors.siem.falco.entities import find_entities, find_machines, get_fields
 from tocsin_connectors.siem.files import name_alert, name_group
-from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
+    FlowPaths,
     child,
     filter_techniques,
+    find_flow,
     number,
     parse_utc,
     relate,

@@ -16,12 +16,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tocsin import Alert, Entity, EntityKind, Incident, IncidentStatus, Severity, parse_tactics
-from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
     EntityRoles,
+    FlowPaths,
     children,
     describe_value,
     filter_techniques,
+    find_flow,
     parse_entities,
     parse_utc,
     texts,

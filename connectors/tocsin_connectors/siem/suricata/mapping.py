@@ -10,12 +10,13 @@ from typing import Any
 
 from tocsin import Alert, Entity, EntityKind, Incident, Severity, parse_tactics
 from tocsin_connectors.siem.files import name_alert, name_group
-from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
     EntityRoles,
+    FlowPaths,
     child,
     children,
     describe_value,
+    find_flow,
     normalize_address,
     number,
     parse_entities,

@@ -10,13 +10,15 @@ from typing import Any
 
 from tocsin import Entity, EntityKind, NetworkFlow, Severity
 from tocsin_connectors.siem.entity_fields import FieldContent, TableFinds, parse_field
-from tocsin_connectors.siem.flows import ECS_FLOW, FlowPaths, find_flow
 from tocsin_connectors.siem.indices.ecs_fields import ECS, TENANT_FIELDS, is_of_tenant
 from tocsin_connectors.siem.records import (
+    ECS_FLOW,
     EntityRoles,
+    FlowPaths,
     describe_value,
     filter_techniques,
     find_document_roles,
+    find_flow,
     find_tactics,
     parse_utc,
     text_at,

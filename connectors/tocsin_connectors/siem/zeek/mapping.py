@@ -21,10 +21,11 @@ from tocsin import (
 )
 from tocsin_connectors.siem.entity_fields import FieldContent, parse_field
 from tocsin_connectors.siem.files import name_alert, name_group
-from tocsin_connectors.siem.flows import FlowPaths, find_flow
 from tocsin_connectors.siem.records import (
     EntityRoles,
+    FlowPaths,
     describe_value,
+    find_flow,
     find_techniques_in_text,
     parse_utc,
     require_text,
