@@ -1,4 +1,14 @@
-from .channels import CaseChannel, ObjectChannel, Observable, Ticket, TicketSettings, Tracker
+from .channels import (
+    CaseChannel,
+    ObjectChannel,
+    Observable,
+    Resolutions,
+    StatusInterval,
+    Ticket,
+    TicketSettings,
+    Tracker,
+    find_unmapped,
+)
 from .clock import Clock
 from .conditions import Condition, ConditionText, Expression, ExpressionText
 from .errors import (
@@ -111,6 +121,7 @@ from .model import (
     Rejected,
     Relation,
     RelationType,
+    RemoteStatus,
     Report,
     SearchHistory,
     Section,
@@ -263,7 +274,9 @@ __all__ = [
     "Rejected",
     "Relation",
     "RelationType",
+    "RemoteStatus",
     "Report",
+    "Resolutions",
     "Route",
     "SearchHistory",
     "Section",
@@ -275,6 +288,7 @@ __all__ = [
     "Sockets",
     "Sources",
     "Statement",
+    "StatusInterval",
     "Ticket",
     "TicketSettings",
     "TimelineEntry",
@@ -292,6 +306,7 @@ __all__ = [
     "defang",
     "find_in_record",
     "find_observables",
+    "find_unmapped",
     "hookimpl",
     "parse_json",
     "parse_tactics",

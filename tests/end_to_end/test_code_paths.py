@@ -31,7 +31,7 @@ FOUNDATIONS = re.compile(
 """What every path uses, and what only tests use: no stations of the tour of an incident."""
 OTHER_WORK = re.compile(
     rf"{CORE}/incidents/(?:sync/pauses|sync/refresh|sync/status|storage/refreshes|storage/removed|backfills/.*)\.py|{CORE}/delivery/sending/worker_pool\.py"
-    rf"|{CORE}/delivery/(?:queue/overview|routing/suppression)\.py"
+    rf"|{CORE}/delivery/(?:queue/overview|routing/suppression|statuses/.*)\.py"
     rf"|{CORE}/(?:shapes|incidents/drift)/.*\.py|{CORE}/hookspecs/provider\.py"
 )
 """What a round does besides reading and routing: nothing for this incident."""

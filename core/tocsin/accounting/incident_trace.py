@@ -11,7 +11,12 @@ from sqlalchemy import Connection, RowMapping, select
 from tocsin.accounting.delivery_outcomes import classify_event, rank_state
 from tocsin.accounting.intervals import MAX_LISTED
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
+from tocsin.delivery import (
+    STATUS_COLUMNS,
+    describe_status,
+    load_remote_objects,
+    summarize_attempt,
+)
 from tocsin.incidents import AlertDecision, load_history, represent_point
 from tocsin.model import EventType, NodeKind
 from tocsin.stops import StopKind, list_stops
@@ -181,6 +186,7 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
         },
         "events": events,
         "stops": _list_stops(connection, incident, events),
+        "remote_objects": load_remote_objects(connection, number),
         "triage": load_history(connection, number),
         "investigations": load_investigations(connection, number),
     }

@@ -5,6 +5,17 @@ They are independent of vendors; `tocsin` exports them to plugins.
 
 from tocsin.channels.event_fields import Observable
 from tocsin.channels.remote_objects import CaseChannel, ObjectChannel
+from tocsin.channels.status_settings import Resolutions, StatusInterval, find_unmapped
 from tocsin.channels.tickets import Ticket, TicketSettings, Tracker
 
-__all__ = ["CaseChannel", "ObjectChannel", "Observable", "Ticket", "TicketSettings", "Tracker"]
+__all__ = [
+    "CaseChannel",
+    "ObjectChannel",
+    "Observable",
+    "Resolutions",
+    "StatusInterval",
+    "Ticket",
+    "TicketSettings",
+    "Tracker",
+    "find_unmapped",
+]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -31,7 +31,15 @@ from tocsin.conditions import Condition, ConditionText
 from tocsin.errors import TryLater
 from tocsin.fields import Duration, ServerUrl
 from tocsin.hookspecs import Channel, Tools
-from tocsin.model import ChangeType, Delivery, Event, EventType, Json, Receipt
+from tocsin.model import (
+    ChangeType,
+    Delivery,
+    Event,
+    EventType,
+    Json,
+    Receipt,
+    RemoteStatus,
+)
 from tocsin.providers import Api, ApiResponse
 
 _RECOVERED = "A later run of the schedule completed."
@@ -49,6 +57,8 @@ class ObjectUpdate:
     """Number of observables that were added."""
     noted: bool = False
     closed: bool = False
+    may_be_closed: bool = False
+    """Whether an interrupted attempt may have closed it."""
 
 
 S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
@@ -101,6 +111,9 @@ class ObjectChannel(Channel[S]):
 
     None if the platform supports a key, so that no search is necessary.
     """
+
+    status_batch: int = 0
+    """Maximum number of objects for one call of `read_statuses`; 0 if it is not implemented."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the settings and tools; perform no I/O."""
@@ -187,6 +200,22 @@ class ObjectChannel(Channel[S]):
         because an attempt can be interrupted between the two requests.
         """
 
+    async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
+        """Return the statuses of objects by ID; an object that no longer exists is left out.
+
+        Called for destinations with `status_interval`: declare this setting as a `StatusInterval`,
+        and set `status_batch`, if you implement it. Raises the same errors as `deliver`.
+        """
+        raise NotImplementedError
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the names of the receiver's statuses of closed objects.
+
+        Implement it if you declare the setting `resolutions`, as `Resolutions`; pass the result to
+        `find_unmapped` in `check`.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def link(self, identifier: str) -> str:
         """Return the URL at which people open the object."""
@@ -201,16 +230,15 @@ class ObjectChannel(Channel[S]):
             done.append(await self._make(delivery))
         if self._ends(event):
             for each in done:
-                each.closed = await self._close(each.id, _CLOSED, delivery)
+                await self._close(each, _CLOSED, delivery)
         if self.settings.close_recovered:
             for identifier in list_recovered_objects(delivery):
-                closed = await self._close(identifier, f"{_RECOVERED} {event.id}", delivery)
-                done.append(ObjectUpdate(identifier, closed=closed))
+                recovered = ObjectUpdate(identifier)
+                await self._close(recovered, f"{_RECOVERED} {event.id}", delivery)
+                done.append(recovered)
         status = HTTPStatus.CREATED if done[0].made else HTTPStatus.OK
-        response = orjson.dumps({"objects": done})
-        return Receipt(
-            status=status, response=response, remote_id=done[0].id, remote_url=self.link(done[0].id)
-        )
+        receipt = _build_receipt(done, status)
+        return replace(receipt, remote_id=done[0].id, remote_url=self.link(done[0].id))
 
     async def follow(self, delivery: Delivery) -> Receipt:
         """Update the existing objects of a changed incident, or add a report to them."""
@@ -225,9 +253,9 @@ class ObjectChannel(Channel[S]):
                 async with self._alone_at(identifier):
                     await self.update(identifier, delivery)
             if self._ends(event):
-                update.closed = await self._close(identifier, _CLOSED, delivery)
+                await self._close(update, _CLOSED, delivery)
             done.append(update)
-        return Receipt(status=HTTPStatus.OK, response=orjson.dumps({"objects": done}))
+        return _build_receipt(done, HTTPStatus.OK)
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
@@ -314,16 +342,16 @@ class ObjectChannel(Channel[S]):
             self.tools.log.warning("close_when cannot be evaluated", id=event.id, reason=str(error))
             return False
 
-    async def _close(self, identifier: str, reason: str, delivery: Delivery) -> bool:
-        """Close an object if it is open, and return whether it was."""
-        async with self._alone_at(identifier):
-            is_open = await self.is_open(identifier)
-            if not is_open:
-                if is_open is False and delivery.tried_at is not None:
-                    await self.explain_closed(identifier, reason)
-                return False
-            await self.close(identifier, reason)
-        return True
+    async def _close(self, update: ObjectUpdate, reason: str, delivery: Delivery) -> None:
+        """Close an object if it is open, and record whether it was, or an attempt closed it."""
+        async with self._alone_at(update.id):
+            is_open = await self.is_open(update.id)
+            if is_open:
+                await self.close(update.id, reason)
+                update.closed = True
+            elif is_open is False and delivery.tried_at is not None:
+                await self.explain_closed(update.id, reason)
+                update.may_be_closed = True
 
 
 CaseSettings = TypeVar("CaseSettings", bound="CaseChannel.Settings", default=Any)
@@ -345,6 +373,12 @@ class CaseChannel(ObjectChannel[CaseSettings]):
     def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
         """Return the first entities of an event, at most `most_entities`."""
         return list_observables(delivery, self.settings.most_entities)
+
+
+def _build_receipt(done: Iterable[ObjectUpdate], status: HTTPStatus) -> Receipt:
+    shown = [asdict(update) for update in done]
+    closed = tuple(each["id"] for each in shown if each.pop("may_be_closed") or each["closed"])
+    return Receipt(status=status, response=orjson.dumps({"objects": shown}), closed=closed)
 
 
 def _is_alert(event: Event) -> bool:

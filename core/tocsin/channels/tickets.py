@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tocsin.channels.remote_objects import ObjectChannel
+from tocsin.channels.status_settings import Resolutions, StatusInterval
 from tocsin.conditions import Expression, ExpressionText, make_allowance
 from tocsin.hookspecs import Tools
-from tocsin.model import Event, EventType, Health, Idempotency, Json, Severity
+from tocsin.model import Event, EventType, Health, Idempotency, Json, RemoteStatus, Severity
 from tocsin.providers import ApiResponse
 
 Request = Callable[..., Awaitable[ApiResponse]]
@@ -64,6 +65,8 @@ class TicketSettings(ObjectChannel.Settings):
         default=True,
         description="Add the full report as a comment, instead of a summary and a link.",
     )
+    status_interval: StatusInterval = None
+    resolutions: Resolutions
     options: Mapping[str, str | bool | int | tuple[str, ...]] = Field(
         default_factory=dict, description="Settings that only this kind of tracker has."
     )
@@ -118,6 +121,9 @@ class Tracker(ABC):
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
     """Time during which a search can miss a new ticket; None if the tracker supports a key."""
+
+    status_batch: ClassVar[int] = 0
+    """Maximum number of tickets for one call of `read_statuses`; 0 if it is not implemented."""
 
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
@@ -175,6 +181,20 @@ class Tracker(ABC):
 
         Implement this method if `close` adds the comment in a separate request after the change.
         """
+
+    async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
+        """Return the statuses of tickets by ID; a ticket that no longer exists is left out.
+
+        If you implement it, set `status_batch`.
+        """
+        raise NotImplementedError
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the names of the tracker's statuses of closed tickets.
+
+        Implement it together with `read_statuses`.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def link(self, identifier: str) -> str:

@@ -17,7 +17,7 @@ from tocsin.cli.triage import (
     add_commands,
     add_triage_columns,
 )
-from tocsin.model import DispositionFilter, IncidentStatus, Severity
+from tocsin.model import DispositionFilter, IncidentStatus, Severity, StatusMismatch
 
 app = typer.Typer(
     no_args_is_help=True, help="List, show and triage incidents of a running service."
@@ -173,6 +173,46 @@ def detections(
     query = {"timespan": timespan, "provider": provider, "limit": limit}
     answer = run_with_key(url, api_key, lambda api: api.call("GET", path, query=query))
     print_records(answer["detections"], _DETECTIONS, as_json=as_json, wide=wide)
+
+
+_MISMATCHES = Columns(
+    (
+        *("mismatch", "incident_number", "incident_status", "destination", "remote_id", "status"),
+        *("resolution", "is_open", "status_changed_at", "status_read_at", "remote_url"),
+    ),
+    brief=("mismatch", "incident_number", "incident_status", "destination", "remote_id", "status"),
+)
+
+
+@app.command()
+def drift(
+    *,
+    mismatch: Annotated[
+        StatusMismatch | None, choice_option(StatusMismatch, help="Filter by kind.")
+    ] = None,
+    destination: Annotated[str | None, typer.Option(help="Filter by destination.")] = None,
+    limit: Limit = 50,
+    url: ApiUrl = None,
+    api_key: ApiKey = None,
+    as_json: AsJson = False,
+    wide: Wide = False,
+) -> None:
+    """List tickets whose status does not match their incident.
+
+    Requires an API key with the scope `incidents:read`.
+    """
+    records = run_with_key(
+        url,
+        api_key,
+        lambda api: api.collect(
+            "/api/v1/status-mismatches",
+            "mismatches",
+            limit=limit,
+            mismatch=mismatch,
+            destination=destination,
+        ),
+    )
+    print_records(records, _MISMATCHES, as_json=as_json, wide=wide)
 
 
 add_commands(app)

@@ -102,10 +102,11 @@ def _parse_since(text: str) -> timedelta:
 def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the account, section by section.
 
-    The sections are coverage with failed reads, incidents, emergency stops, triage, events,
-    followed changes, destinations, undelivered events and anomalies (UNACCOUNTED). In a section,
-    rows keep the order in which `accounting.report_period` returns them: sources and destinations
-    by name, undelivered events by time (oldest first), anomalies by kind.
+    The sections are coverage with failed reads, incidents, emergency stops, triage, remote
+    statuses, events, followed changes, destinations, undelivered events and anomalies
+    (UNACCOUNTED). In a section, rows keep the order in which `accounting.report_period` returns
+    them: sources and destinations by name, undelivered events by time (oldest first), anomalies by
+    kind.
     """
     yield from _coverage_records(proof)
     for name, count in proof["incidents"].items():
@@ -118,6 +119,8 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         name = f"{stop['kind']}:{stop['name']}"
         yield _record("emergency stop", name, stop["since"], describe_past_stop(stop))
     yield from _triage_records(proof["triage"])
+    for summary in proof["remote_statuses"]:
+        yield _remote_status_record(summary)
     for name, count in proof["events"].items():
         yield _record("events", name, None, count)
     for name, count in proof["changes"].items():
@@ -128,6 +131,12 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield _record("destination", counts["destination"], None, ", ".join(states))
     yield from _undelivered_records(proof)
     yield from _unaccounted_records(proof)
+
+
+def _remote_status_record(summary: dict[str, Any]) -> dict[str, Any]:
+    counts = f"objects: {summary['objects']}, mismatches: {summary['mismatches']}"
+    detail = f"{counts}, not read: {summary['reason']}" if summary["reason"] else counts
+    return _record("remote statuses", summary["destination"], summary["failing_since"], detail)
 
 
 def _triage_records(triage: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ def trace(
 ) -> None:
     """Trace an incident from the SIEM to its deliveries.
 
-    Shows its coverage, alert, events, deliveries, attempts, triage and investigations.
+    Shows its coverage, alert, events, deliveries, attempts, tickets, triage and investigations.
     """
     found, removed = run_on_database(load_settings(), lambda database: database.read(_load, number))
     if removed is not None:
@@ -67,6 +67,8 @@ def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
         yield 1, _record("stop", name, "stopped", stop["since"], describe_past_stop(stop))
     for event in found["events"]:
         yield from _event(event, 1)
+    for remote in found["remote_objects"]:
+        yield 1, _remote_object(remote)
     for change in found["triage"]:
         yield from _triage(change, 1)
     for session in found["investigations"]:
@@ -114,6 +116,18 @@ def _delivery(delivery: dict[str, Any], depth: int) -> Iterator[TraceLine]:
         detail = ", ".join(str(word) for word in parts if word is not None)
         name, outcome = attempt["number"], attempt["outcome"]
         yield depth + 1, _record("attempt", name, outcome, attempt["started_at"], detail)
+
+
+def _remote_object(remote: dict[str, Any]) -> dict[str, Any]:
+    status = " / ".join(filter(None, (remote["status"], remote["resolution"])))
+    parts = (
+        f"status since {remote['status_changed_at']}",
+        remote["mismatch"],
+        remote["remote_url"],
+    )
+    name = f"{remote['destination']} {remote['remote_id']}"
+    detail = ", ".join(filter(None, parts))
+    return _record("remote object", name, status or "missing", remote["status_read_at"], detail)
 
 
 def _record(

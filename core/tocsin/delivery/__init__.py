@@ -103,6 +103,11 @@ from tocsin.delivery.routing.suppression_records import (
     load_suppression,
 )
 from tocsin.delivery.sending.worker_pool import WorkerPool
+from tocsin.delivery.statuses.mismatches import (
+    list_mismatches,
+    load_remote_objects,
+    summarize_statuses,
+)
 
 __all__ = [
     "DEAD",
@@ -163,6 +168,7 @@ __all__ = [
     "list_configured_destinations",
     "list_deliveries",
     "list_destinations",
+    "list_mismatches",
     "list_replays",
     "list_suppressions",
     "load_applied_from",
@@ -170,6 +176,7 @@ __all__ = [
     "load_destination",
     "load_destinations",
     "load_event",
+    "load_remote_objects",
     "load_replay",
     "load_suppression",
     "measure_replay",
@@ -189,6 +196,7 @@ __all__ = [
     "reroute_events",
     "resume_destination",
     "summarize_attempt",
+    "summarize_statuses",
     "update_destination",
     "was_missed",
 ]

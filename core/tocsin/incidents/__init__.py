@@ -53,6 +53,7 @@ from tocsin.incidents.list_pages import (
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.push_writer import PUSH_STREAM
 from tocsin.incidents.refused_pushes import PushRefusal
+from tocsin.incidents.resolutions import apply_resolution
 from tocsin.incidents.storage import (
     AlertDecision,
     EntityRole,
@@ -137,6 +138,7 @@ __all__ = [
     "TriageFilter",
     "TriageUpdate",
     "add_comment",
+    "apply_resolution",
     "combine_versions",
     "complete_document",
     "count_by_hour",

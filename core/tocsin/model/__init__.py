@@ -56,6 +56,7 @@ from tocsin.model.knowledge import (
 )
 from tocsin.model.marking import Marking, Pap, Tlp, find_marking
 from tocsin.model.page import Covered, Page, Received, Rejected, Window
+from tocsin.model.remote_status import RemoteResolution, RemoteStatus, StatusMismatch
 from tocsin.model.report import (
     Action,
     Confidence,
@@ -137,6 +138,8 @@ __all__ = [
     "Rejected",
     "Relation",
     "RelationType",
+    "RemoteResolution",
+    "RemoteStatus",
     "Report",
     "SearchHistory",
     "Section",
@@ -146,6 +149,7 @@ __all__ = [
     "Sighting",
     "Sources",
     "Statement",
+    "StatusMismatch",
     "TimelineEntry",
     "Tlp",
     "Verdict",

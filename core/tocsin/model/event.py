@@ -178,6 +178,8 @@ class Receipt:
     """The receiver's ID of the object. Later events of the subject use it to find the object."""
     remote_url: str | None = None
     """The URL at which people open the object."""
+    closed: tuple[str, ...] = ()
+    """Remote IDs of the objects that this delivery closed, or may have closed earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

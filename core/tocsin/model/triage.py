@@ -33,3 +33,4 @@ class DispositionSource(Vocabulary):
     RULE = "rule"
     PLAYBOOK = "playbook"
     SIEM = "siem"
+    TICKET = "ticket"

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,7 +33,13 @@ from tocsin.delivery import (
 )
 from tocsin.erasure import ERASURE_PURPOSE
 from tocsin.events import Notifiers
-from tocsin.incidents import PushInbox, SyncContext, SyncMeters, describe_providers
+from tocsin.incidents import (
+    PushInbox,
+    SyncContext,
+    SyncMeters,
+    apply_resolution,
+    describe_providers,
+)
 from tocsin.knowledge import StoredKnowledge
 from tocsin.loops import LoopGroup, run_unless_stopped
 from tocsin.metrics import Metrics
@@ -297,6 +304,7 @@ def _build_workers(
         clock=clock,
         notifiers=notifiers,
         meters=delivery_metrics.meters,
+        apply=partial(apply_resolution, public_url=settings.public_url),
     )
     context = SyncContext(
         database,

@@ -631,6 +631,49 @@ remote_objects = Table(
     Column("home", Text, nullable=False),
     Column("event_id", String(40), nullable=False),
     Column("updated_at", Timestamp, nullable=False),
+    # What the receiver last reported of the object of an incident: no `status` if the receiver no
+    # longer has it. Objects of other subjects have no `status_due_at`, once a reader has seen them.
+    Column("incident_number", BigInteger),
+    Column("remote_url", Text),
+    Column("status", String(200)),
+    Column("resolution", String(200)),
+    Column("is_open", Boolean),
+    Column("status_version", String(200)),
+    Column("status_changed_at", Timestamp),
+    Column("status_read_at", Timestamp),
+    Column("status_due_at", Timestamp, server_default="0"),
+    Column("closed_here_at", Timestamp),  # when Tocsin closed it; null if it is open since
+    Column("resolution_due", Boolean),  # whether its last change is to be applied to the incident
+    Index("ix_remote_objects_status_due_at", "destination", "status_due_at"),
+)
+Index(
+    "ix_remote_objects_resolution_due",
+    remote_objects.c.destination,
+    sqlite_where=remote_objects.c.resolution_due.is_(True),
+    postgresql_where=remote_objects.c.resolution_due.is_(True),
+)
+# Supports the list of status mismatches
+Index(
+    "ix_remote_objects_incident_number",
+    remote_objects.c.incident_number,
+    remote_objects.c.destination,
+    sqlite_where=remote_objects.c.incident_number.is_not(None),
+    postgresql_where=remote_objects.c.incident_number.is_not(None),
+)
+
+# Destinations whose objects' statuses are read: one node reads those of a destination at a time.
+status_readers = Table(
+    "status_readers",
+    metadata,
+    Column("destination", String(100), primary_key=True),
+    Column("node", BigInteger),
+    Column("lease", String(40)),
+    Column("leased_until", Timestamp),
+    Column("failures", Integer, nullable=False),
+    Column("failing_since", Timestamp),
+    Column("reason", Text),
+    Column("due_at", Timestamp, nullable=False),
+    Column("resolving_since", Timestamp),
 )
 
 # Bulk replays of deliveries, in batches; `position` is the last delivery handled.

@@ -37,6 +37,7 @@ from tocsin.web.routes import (
     search,
     service,
     sessions,
+    status_mismatches,
     suppressions,
     triage,
 )
@@ -104,6 +105,7 @@ ENDPOINTS = (
     *alerts.ENDPOINTS,
     *detections.ENDPOINTS,
     *triage.ENDPOINTS,
+    *status_mismatches.ENDPOINTS,
     *enrichment.ENDPOINTS,
     *sessions.ENDPOINTS,
     *investigations.ENDPOINTS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
@@ -18,10 +19,12 @@ from tocsin import (
     Json,
     ObjectChannel,
     Observable,
+    RemoteStatus,
     Ticket,
     TicketSettings,
     Tools,
     Tracker,
+    find_unmapped,
 )
 
 GROUP = "tocsin.trackers"
@@ -56,6 +59,13 @@ class TicketingSettings(TicketSettings):
             raise ValueError(message)
         return self
 
+    @model_validator(mode="after")
+    def _require_statuses(self) -> Self:
+        if self.status_interval is not None and not load_tracker(self.tracker).status_batch:
+            message = f"status_interval: the tracker {self.tracker!r} cannot report statuses"
+            raise ValueError(f"{message}; remove the setting")
+        return self
+
 
 class Ticketing(ObjectChannel[TicketingSettings]):
     """Creates tickets, comments on them and closes them."""
@@ -68,7 +78,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
         kind = load_tracker(settings.tracker)
         options = kind.Options.model_validate(dict(settings.options))
         self.tracker = kind(settings, options, tools, self.request)
-        self.settling = kind.settling
+        self.settling, self.status_batch = kind.settling, kind.status_batch
 
     @property
     def tenant_key(self) -> str:
@@ -81,7 +91,11 @@ class Ticketing(ObjectChannel[TicketingSettings]):
 
     async def check(self) -> Health:
         """Return problems at the tracker."""
-        return await self.tracker.check()
+        health = await self.tracker.check()
+        if not self.settings.resolutions:
+            return health
+        unmapped = find_unmapped(self.settings, await self.list_closed_statuses())
+        return replace(health, problems=(*health.problems, *unmapped))
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
         """Return the ticket of an event, as its parts."""
@@ -133,6 +147,14 @@ class Ticketing(ObjectChannel[TicketingSettings]):
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Comment on a closed ticket, unless the reason is given."""
         await self.tracker.explain_closed(identifier, reason)
+
+    async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
+        """Return the statuses of tickets."""
+        return await self.tracker.read_statuses(identifiers)
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the names of the statuses of closed tickets."""
+        return await self.tracker.list_closed_statuses()
 
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""

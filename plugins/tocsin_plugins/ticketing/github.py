@@ -10,12 +10,23 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
-from tocsin import CredentialsRefused, Health, Idempotency, Json, Refused, Ticket, TryLater
+from tocsin import (
+    CredentialsRefused,
+    Health,
+    Idempotency,
+    Json,
+    Refused,
+    RemoteStatus,
+    Ticket,
+    TryLater,
+)
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
     expect_objects,
+    expect_text,
+    optional_text,
 )
 
 _VERSION = "2022-11-28"
@@ -135,8 +146,8 @@ class GitHub(HttpTracker):
         change: dict[str, Json] = {**ticket.fields, "labels": labels}
         await self.ask("PATCH", self._issue(identifier), json=change)
 
-    async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue is open; a moved or deleted issue is not."""
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the status of an issue, None for a moved or deleted one."""
         try:
             issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
@@ -147,7 +158,17 @@ class GitHub(HttpTracker):
             ):
                 return None
             raise
-        return issue.get("state") == "open"
+        is_open = issue.get("state") == "open"
+        return RemoteStatus(
+            status=expect_text(issue, "state"),
+            is_open=is_open,
+            resolution=None if is_open else optional_text(issue.get("state_reason")),
+            version=optional_text(issue.get("updated_at")),
+        )
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the only one; reasons for closing are resolutions."""
+        return ("closed",)
 
     async def close(self, identifier: str, reason: str) -> None:
         """Close an issue, then comment with the reason."""

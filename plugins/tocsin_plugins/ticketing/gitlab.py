@@ -10,13 +10,24 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket, TicketSettings
+from tocsin import (
+    Health,
+    Idempotency,
+    Json,
+    Misconfigured,
+    Refused,
+    RemoteStatus,
+    Ticket,
+    TicketSettings,
+)
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
     expect_objects,
+    expect_text,
     hash_key,
+    optional_text,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable
 
@@ -52,6 +63,7 @@ class GitLab(HttpTracker):
     )
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    status_batch: ClassVar[int] = _MOST
     options: GitLabOptions
 
     def authorization(self) -> Mapping[str, str]:
@@ -133,15 +145,31 @@ class GitLab(HttpTracker):
         if changes:
             await self.ask("PUT", self._issue(identifier), json=replace_unprintable(changes))
 
-    async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue is open; an issue that was moved to another project is not."""
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the status of an issue, None for one that was moved to another project."""
         try:
             issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
             if refused.is_missing:
                 return None
             raise
-        return None if _is_moved(issue) else issue.get("state") == "opened"
+        return None if _is_moved(issue) else _to_status(issue)
+
+    async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
+        """Return the statuses of issues, with one request for all that the list contains."""
+        query: dict[str, Json] = {"scope": "all", "per_page": _MOST, "iids[]": [*identifiers]}
+        listed = expect_objects(await self.ask("GET", f"{self._project}/issues", query=query))
+        found = {
+            expect_identifier(issue, "iid"): _to_status(issue)
+            for issue in listed
+            if not _is_moved(issue)
+        }
+        others = [identifier for identifier in identifiers if identifier not in found]
+        return {**found, **await super().read_statuses(others)}
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the only one."""
+        return ("closed",)
 
     async def close(self, identifier: str, reason: str) -> None:
         """Close an issue, then comment with the reason."""
@@ -224,6 +252,12 @@ def escape_markdown(markdown: str) -> str:
 
 def _is_severity(label: str) -> bool:
     return label.startswith(_SCOPE)
+
+
+def _to_status(issue: Mapping[str, Any]) -> RemoteStatus:
+    state = expect_text(issue, "state")
+    version = optional_text(issue.get("updated_at"))
+    return RemoteStatus(status=state, is_open=state == "opened", version=version)
 
 
 def _is_moved(issue: Mapping[str, Any]) -> bool:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from tocsin import ApiResponse, Broken, Json, Misconfigured, Refused, Tracker, TryLater
+from tocsin import (
+    ApiResponse,
+    Broken,
+    Json,
+    Misconfigured,
+    Refused,
+    RemoteStatus,
+    Tracker,
+    TryLater,
+)
 
 _CONFIGURATION_ERRORS = (
     HTTPStatus.BAD_REQUEST,
@@ -28,6 +38,7 @@ class HttpTracker(Tracker):
 
     conflicts: ClassVar[Collection[int]] = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
     """Statuses of a conflict with a concurrent change."""
+    status_batch: ClassVar[int] = 20
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
         """Return the body of the tracker's response."""
@@ -45,6 +56,20 @@ class HttpTracker(Tracker):
             raise
         except Refused as refused:
             raise self._to_error(refused) from refused
+
+    async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
+        """Return the statuses of tickets, with one request for each."""
+        found = {identifier: await self.read_status(identifier) for identifier in identifiers}
+        return {identifier: status for identifier, status in found.items() if status is not None}
+
+    @abstractmethod
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the status of a ticket, None if the ID is unknown."""
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether a ticket is open."""
+        found = await self.read_status(identifier)
+        return None if found is None else found.is_open
 
     async def comment_once(self, identifier: str, text: str) -> None:
         """Comment on a ticket, unless a comment has this text."""
@@ -68,6 +93,19 @@ async def retry_on_conflict(change: Callable[[], Awaitable[None]]) -> None:
         if conflict.status not in HttpTracker.conflicts:
             raise
         await change()
+
+
+def expect_text(found: Mapping[str, Any], name: str) -> str:
+    """Return a text of the tracker; `Broken` if there is none."""
+    text = found.get(name)
+    if isinstance(text, str) and text:
+        return text
+    raise Broken(f"the tracker's response lacks {name}")
+
+
+def optional_text(value: Json) -> str | None:
+    """Return a text, None for anything else and for an empty one."""
+    return value if isinstance(value, str) and value else None
 
 
 def expect_object(answer: Json, *names: str) -> dict[str, Any]:

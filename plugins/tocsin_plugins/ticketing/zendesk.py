@@ -11,12 +11,23 @@ from urllib.parse import quote
 import orjson
 from pydantic import Field
 
-from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket, TicketSettings
+from tocsin import (
+    Health,
+    Idempotency,
+    Json,
+    Misconfigured,
+    Refused,
+    RemoteStatus,
+    Ticket,
+    TicketSettings,
+)
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
     expect_objects,
+    expect_text,
+    optional_text,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable, shorten_markdown
 
@@ -118,15 +129,28 @@ class Zendesk(HttpTracker):
         if changes := self._changes(ticket):
             await self._change(identifier, changes)
 
-    async def is_open(self, identifier: str) -> bool | None:
-        """Return whether a ticket is neither solved nor closed."""
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the status of a ticket; it is open unless it is solved or closed."""
         try:
-            status = (await self._ticket(identifier)).get("status")
+            ticket = await self._ticket(identifier)
         except Refused as refused:
             if refused.is_missing:
                 return None
             raise
-        return None if status in (_CLOSED, "deleted") else status != "solved"
+        status = expect_text(ticket, "status")
+        if status == "deleted":
+            return None
+        is_open, version = status not in ("solved", _CLOSED), ticket.get("updated_at")
+        return RemoteStatus(status=status, is_open=is_open, version=optional_text(version))
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether a ticket is not solved; None for a closed one, which takes no changes."""
+        found = await self.read_status(identifier)
+        return None if found is None or found.status == _CLOSED else found.is_open
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return both; a solved ticket becomes a closed one after some time."""
+        return ("solved", _CLOSED)
 
     async def close(self, identifier: str, reason: str) -> None:
         """Solve a ticket, with a note that gives the reason."""

@@ -339,6 +339,7 @@ CALLS = [
     ("GET", "/api/v1/incidents/trend", {}),
     ("GET", "/api/v1/incidents/detections", {}),
     ("GET", "/api/v1/incidents/{number}/alerts", {}),
+    ("GET", "/api/v1/status-mismatches", {}),
     ("PATCH", "/api/v1/incidents", {"json": {"numbers": [1, 99], "change": {"assignee": "ana"}}}),
     ("PATCH", "/api/v1/incidents/{number}", {"json": {"assignee": "ana", "add_tags": ["vip"]}}),
     ("POST", "/api/v1/incidents/{number}/comments", {"json": {"text": "seen"}}),

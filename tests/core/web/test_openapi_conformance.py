@@ -32,6 +32,7 @@ from tocsin.web.routes import (
     quarantine,
     schedules,
     search,
+    status_mismatches,
     suppressions,
     triage,
 )
@@ -47,6 +48,7 @@ CURSORS = {
     "/api/admin/replays": PageCursor("r", "0").encode(),
     "/api/admin/backfills": PageCursor("b", "0").encode(),
     "/api/admin/quarantine": PageCursor(quarantine.LIST, "0").encode(),
+    "/api/v1/status-mismatches": CompositeCursor(status_mismatches.LIST, (1, "soc")).encode(),
     "/api/admin/suppressions": PageCursor.at_name(suppressions.LIST, "0").encode(),
     "/api/admin/destinations": PageCursor.at_name(destinations.LIST, "0").encode(),
     "/api/admin/schedules": CompositeCursor(schedules.LIST, ("", "")).encode(),

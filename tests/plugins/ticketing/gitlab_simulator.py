@@ -91,6 +91,8 @@ class GitLabSimulator(ReceiverSimulator):
         if "created_after" in query:
             since = datetime.fromisoformat(query["created_after"])
             found = [issue for issue in found if issue["made_at"] >= since]
+        if wanted := query.getall("iids[]", None):
+            found = [issue for issue in found if str(issue["iid"]) in wanted]
         if "search" in query:
             wanted = _words(query["search"])
             found = [issue for issue in found if self._matches(issue, wanted)]

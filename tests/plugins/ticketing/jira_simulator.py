@@ -88,6 +88,8 @@ class JiraSimulator(ReceiverSimulator):
             web.get(issue + "/createmeta/{project}/issuetypes", self.types),
             web.get(issue + "/createmeta/{project}/issuetypes/{type}", self.fields),
             web.post(issue, self.create),
+            web.get(f"{self.api}/project/{{project}}/statuses", self.statuses),
+            web.post(issue + "/bulkfetch", self.bulk_fetch),
             web.get(issue + "/{key}", self.show),
             web.put(issue + "/{key}", self.change),
             web.get(issue + "/{key}/comment", self.comments),
@@ -176,7 +178,7 @@ class JiraSimulator(ReceiverSimulator):
                 raise Rejected(**{name: f"{field['name']} is required."})
         number = self.next_number()
         key = f"{PROJECT}-{number}"
-        fields |= {"status": {"statusCategory": {"key": "new"}}}
+        fields |= {"status": {"name": "To Do", "statusCategory": {"key": "new"}}}
         made = {"id": str(10_000 + number), "key": key, "fields": fields, "comments": []}
         self.issues[key] = made | {"made_at": self.clock.now()}
         return self.json(
@@ -225,6 +227,14 @@ class JiraSimulator(ReceiverSimulator):
         issue = self._issue(request)
         fields = {part: issue["fields"].get(part) for part in request.query["fields"].split(",")}
         return self.json({"id": issue["id"], "key": issue["key"], "fields": fields})
+
+    async def statuses(self, request: web.Request) -> web.Response:
+        self._see(request.match_info["project"])
+        found = [transition["to"] for transition in self.transitions]
+        return self.json([{"name": kind, "statuses": found} for kind in _TYPES.values()])
+
+    async def bulk_fetch(self, request: web.Request) -> web.Response:
+        raise ErrorResponse(404, "only Jira Cloud has it")
 
     async def change(self, request: web.Request) -> web.Response:
         issue = self._issue(request)
@@ -324,6 +334,21 @@ class CloudSimulator(JiraSimulator):
         if not self._is_known(request):
             raise Rejected(project="valid project is required")
         return await super().create(request)
+
+    async def bulk_fetch(self, request: web.Request) -> web.Response:
+        """Leave out what is unknown, and everything for those who are not signed in.
+
+        https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/
+        """
+        asked = await request.json()
+        assert len(asked["issueIdsOrKeys"]) <= 100
+        found = [self.issues.get(key) for key in asked["issueIdsOrKeys"] if self._is_known(request)]
+        issues = [
+            {"key": issue["key"], "fields": {n: issue["fields"].get(n) for n in asked["fields"]}}
+            for issue in found
+            if issue is not None
+        ]
+        return self.json({"issues": issues, "issueErrors": []})
 
     def person(self, name: str) -> dict[str, str]:
         return {"accountId": name}

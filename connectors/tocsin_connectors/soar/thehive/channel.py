@@ -9,12 +9,24 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
-from tocsin import Broken, CaseChannel, Health, Json, Observable, Refused
+from tocsin import (
+    Broken,
+    CaseChannel,
+    Health,
+    Json,
+    Observable,
+    Refused,
+    RemoteStatus,
+    Resolutions,
+    StatusInterval,
+    find_unmapped,
+)
 from tocsin_connectors.responses import expect_object, expect_objects
 
 _ALERTS = "/api/v1/alert"
 _PAGE_SIZE, _MAX_RECORDS = 500, 20_000
 _OPEN_STAGES = ("New", "InProgress")
+_CLOSED_CASES = ("TruePositive", "FalsePositive", "Indeterminate", "Duplicated", "Other")
 _REQUIRED_PERMISSIONS = (
     "manageAlert/create",
     "manageAlert/update",
@@ -33,6 +45,8 @@ class TheHiveSettings(CaseChannel.Settings):
     organisation: str | None = Field(
         default=None, description="Organisation, if the user belongs to several."
     )
+    status_interval: StatusInterval = None
+    resolutions: Resolutions
     closed_status: str = Field(
         default="Ignored",
         min_length=1,
@@ -43,6 +57,8 @@ class TheHiveSettings(CaseChannel.Settings):
 
 class TheHive(CaseChannel[TheHiveSettings]):
     """Creates alerts. Updates of an alert that is part of a case go to the case."""
+
+    status_batch = 20
 
     def authorization(self) -> Mapping[str, str]:
         """Return the API key and organisation headers."""
@@ -66,7 +82,10 @@ class TheHive(CaseChannel[TheHiveSettings]):
         name = user.get("login", "its user")
         return Health(
             detail=f"TheHive responds; {name} can create and change alerts",
-            problems=tuple(f"{name} lacks the permission {permission}" for permission in missing),
+            problems=(
+                *(f"{name} lacks the permission {permission}" for permission in missing),
+                *find_unmapped(self.settings, await self.list_closed_statuses()),
+            ),
         )
 
     async def find(self, key: str) -> str | None:
@@ -142,6 +161,34 @@ class TheHive(CaseChannel[TheHiveSettings]):
         """Set the closed status of the alert, and put the reason into its summary."""
         change = {"status": self.settings.closed_status, "summary": reason}
         await self.ask("PATCH", f"{_ALERTS}/{quote(identifier)}", json=change)
+
+    async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
+        """Return the statuses of alerts, or those of their cases."""
+        found = {identifier: await self._read_status(identifier) for identifier in identifiers}
+        return {identifier: status for identifier, status in found.items() if status is not None}
+
+    async def _read_status(self, identifier: str) -> RemoteStatus | None:
+        try:
+            record = await self._alert(identifier)
+            if isinstance(case := record.get("caseId"), str):
+                path = f"/api/v1/case/{quote(case)}"
+                record = expect_object(await self.ask("GET", path), "TheHive")
+        except Refused as refused:
+            if refused.is_missing:
+                return None
+            raise
+        status, changed_at = record.get("status"), record.get("_updatedAt")
+        if not isinstance(status, str):
+            raise Broken("TheHive's response lacks status")
+        return RemoteStatus(
+            status=status,
+            is_open=record.get("stage") in _OPEN_STAGES,
+            version=None if changed_at is None else str(changed_at),
+        )
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the closed statuses that every TheHive has; custom statuses are not known."""
+        return (self.settings.closed_status, *_CLOSED_CASES)
 
     def link(self, identifier: str) -> str:
         """Return the URL of the alert."""

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from types import MappingProxyType
 
-from sqlalchemy import Connection, RowMapping, or_, select, update
+from sqlalchemy import Connection, RowMapping, select, update
 
+from tocsin.delivery.queue.remote_objects import mark_closed_objects, store_remote_objects
 from tocsin.delivery.queue.statements import (
     CLAIMS,
     EXTEND,
@@ -26,7 +27,6 @@ from tocsin.delivery.queue.statements import (
     SELECT_OBJECTS,
     SELECT_PREDECESSORS,
     SELECT_READY,
-    SELECT_SUBJECTS,
     SETTLE,
 )
 from tocsin.delivery.queue.states import (
@@ -47,11 +47,10 @@ from tocsin.store import (
     Database,
     Row,
     announce,
-    build_insert,
     find_absent_nodes,
     lock_exclusively,
 )
-from tocsin.store.tables import deliveries, remote_objects
+from tocsin.store.tables import deliveries
 
 HEARTBEAT = LEASE_DURATION / 6
 _RECHECK_DELAY = timedelta(seconds=2)
@@ -67,7 +66,8 @@ class DeliveryQueue:
 
     def __init__(self, database: Database, holder: int = 0) -> None:
         self._database = database
-        self._holder = holder
+        self.holder = holder
+        """The number of this node."""
         self._suspects: frozenset[int] = frozenset()
 
     def offer(
@@ -114,7 +114,7 @@ class DeliveryQueue:
         return {name: self._new_lease(now, vacancies[name].tenant_key) for name in ready}
 
     def _new_lease(self, now: datetime, tenant_key: str) -> DeliveryLease:
-        return DeliveryLease(new_id("lease"), now + LEASE_DURATION, self._holder, tenant_key)
+        return DeliveryLease(new_id("lease"), now + LEASE_DURATION, self.holder, tenant_key)
 
     async def has_claimable(
         self, destination: str, now: datetime, *, in_order: bool = False, early: bool = False
@@ -155,7 +155,7 @@ class DeliveryQueue:
 
     async def settle(self, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
         """Store results of attempts, and return those that came late: their lease was lost."""
-        if all(attempt.remote_id is None for attempt in ended):
+        if all(attempt.remote_id is None and not attempt.closed for attempt in ended):
             return await self._database.execute_behind(_settle, ended)
         return await self._database.write_behind(_settle_with_objects, ended)
 
@@ -171,7 +171,7 @@ class DeliveryQueue:
         Unless `certain`, a node must be missing on two consecutive calls: it may only be
         reconnecting.
         """
-        gone = await self._database.write(_find_gone, self._holder)
+        gone = await self._database.write(_find_gone, self.holder)
         taken, self._suspects = gone if certain else gone & self._suspects, gone
         return await self._database.write(_take_over, taken, now) if taken else 0
 
@@ -338,35 +338,6 @@ def _settle_with_objects(
     late = _settle(connection, ended)
     lost = {attempt.claimed.id for attempt in late}
     valid = [attempt for attempt in ended if attempt.claimed.id not in lost]
-    _store_remote_objects(connection, valid)
+    store_remote_objects(connection, valid)
+    mark_closed_objects(connection, valid)
     return late
-
-
-def _store_remote_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
-    """Store the remote IDs of subjects, for later events to update."""
-    made = {each.claimed.id: each for each in ended if each.remote_id is not None}
-    if not made:
-        return
-    known = {}
-    for row in connection.execute(SELECT_SUBJECTS, {"ids": list(made)}).mappings():
-        known[row["destination"], row["subject"]] = made[row["id"]]
-    # the same order on every node avoids deadlocks
-    for destination, subject in sorted(known):
-        attempt = known[destination, subject]
-        key = {"destination": destination, "subject": subject}
-        values = {
-            "remote_id": attempt.remote_id,
-            "home": attempt.claimed.tenant_key,
-            "event_id": attempt.claimed.event.id,
-            "updated_at": attempt.ended_at,
-        }
-        statement = build_insert(connection, remote_objects).values(**key, **values)
-        # a replayed event does not restore the object of its time
-        is_newer = or_(
-            remote_objects.c.event_id <= values["event_id"],
-            remote_objects.c.home != values["home"],
-        )
-        changing = statement.on_conflict_do_update(
-            index_elements=list(key), set_=values, where=is_newer
-        )
-        connection.execute(changing)

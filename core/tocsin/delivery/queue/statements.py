@@ -125,6 +125,19 @@ SELECT_CLAIMED = (
     )
     .where(is_in(deliveries.c.id, "ids"))
 )
+STATUS_COLUMNS = (
+    *("incident_number", "remote_url", "status", "resolution", "is_open", "status_version"),
+    *("status_changed_at", "status_read_at", "status_due_at", "closed_here_at", "resolution_due"),
+)
+"""The columns of `remote_objects` with the status of an object."""
+MARK_CLOSED = (
+    update(remote_objects)
+    .where(
+        remote_objects.c.destination == bindparam("at_destination"),
+        remote_objects.c.subject == bindparam("of_subject"),
+    )
+    .values(closed_here_at=bindparam("closed_at"))
+)
 SELECT_OBJECTS = select(
     remote_objects.c.subject, remote_objects.c.remote_id, remote_objects.c.event_id
 ).where(

@@ -107,6 +107,16 @@ class AttemptResult:
     response: bytes = b""
     remote_id: str | None = None
     remote_url: str | None = None
+    closed: tuple[str, ...] = ()
+    """Remote IDs of objects that it closed."""
+
+    @property
+    def closed_subjects(self) -> list[str]:
+        """The subjects whose objects it closed, sorted."""
+        known = {**self.claimed.related}
+        if found := self.remote_id or self.claimed.remote_id:
+            known[self.claimed.event.subject] = found
+        return sorted(subject for subject, remote_id in known.items() if remote_id in self.closed)
 
     @property
     def row(self) -> Row:

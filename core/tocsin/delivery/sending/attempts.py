@@ -87,7 +87,10 @@ class AttemptRunner:
             verdict=AttemptVerdict.HEALTHY,
             answer=receipt,
             remote_id=receipt.remote_id and self._clean_id(receipt.remote_id),
-            remote_url=self._clean_link(receipt.remote_url) if receipt.remote_url else None,
+            closed=tuple(map(self._clean_id, receipt.closed)),
+            remote_url=clean_link(receipt.remote_url, self._id_redactor)
+            if receipt.remote_url
+            else None,
         )
 
     async def _deliver(self, claimed: ClaimedDelivery) -> Receipt:
@@ -162,12 +165,6 @@ class AttemptRunner:
             self._id_redactor.clean(str(identifier)[:_LONGEST_CLEANED]), REMOTE_ID_LIMIT
         )
 
-    def _clean_link(self, url: object) -> str | None:
-        """Return a link that is safe to show, else None."""
-        link = self._id_redactor.clean(str(url)[:_LONGEST_CLEANED])
-        is_link = link.startswith(("https://", "http://")) and link.isprintable()
-        return link if is_link and " " not in link and len(link) <= REMOTE_URL_LIMIT else None
-
     def _judge(
         self, claimed: ClaimedDelivery, error: BaseException
     ) -> tuple[str, AttemptVerdict, str]:
@@ -205,6 +202,13 @@ class AttemptRunner:
             return None
         delay = max(settings.retry_schedule[claimed.step - 1], requested_delay)
         return delay * (1 + random.uniform(0, JITTER))  # noqa: S311 - spreads load, not for security
+
+
+def clean_link(url: object, redactor: Redactor) -> str | None:
+    """Return a link to a remote object that is safe to show, else None."""
+    link = redactor.clean(str(url)[:_LONGEST_CLEANED])
+    is_link = link.startswith(("https://", "http://")) and link.isprintable()
+    return link if is_link and " " not in link and len(link) <= REMOTE_URL_LIMIT else None
 
 
 def _retry_verdict(error: TryLater | Broken) -> AttemptVerdict:

@@ -17,6 +17,8 @@ from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import queue_topic
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.worker import Worker
+from tocsin.delivery.statuses.reader import StatusReader, make_status_reader
+from tocsin.delivery.statuses.resolutions import ApplyResolution
 from tocsin.events import Notifier, Notifiers
 from tocsin.hookspecs import Channel
 from tocsin.loops import run_forever
@@ -37,16 +39,24 @@ Make = Callable[[Destination], Awaitable[LivePlugin[Channel]]]
 class _Running:
     """A running worker, and how to end it."""
 
-    def __init__(self, revision: int, live: LivePlugin[Channel], worker: Worker) -> None:
+    def __init__(
+        self,
+        revision: int,
+        live: LivePlugin[Channel],
+        worker: Worker,
+        reader: StatusReader | None,
+    ) -> None:
         self.revision = revision
         self._close = live.close
         self.worker = worker
-        self._loop = asyncio.create_task(worker.run())
+        loops = [worker.run(), *([] if reader is None else [reader.run()])]
+        self._loops = [asyncio.create_task(loop) for loop in loops]
 
     async def end(self) -> None:
         """Stop claiming, finish deliveries in progress, release the rest, close connections."""
-        self._loop.cancel()
-        await asyncio.gather(self._loop, return_exceptions=True)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
         try:
             await self.worker.finish(PATIENCE)
         except Exception:  # noqa: BLE001 - its deliveries are due again when their leases expire
@@ -67,7 +77,9 @@ class WorkerPool:
         clock: Clock,
         notifiers: Notifiers,
         meters: DeliveryMeters,
+        apply: ApplyResolution | None = None,
     ) -> None:
+        """Create a pool; `apply` is called for what people decide at receivers."""
         self._make = make
         self.renderer = renderer
         """Renders the attempts that begin from now on."""
@@ -78,6 +90,7 @@ class WorkerPool:
         self._clock = clock
         self._notifiers = notifiers
         self._meters = meters
+        self._apply = apply
         self._running: dict[str, _Running] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._failed: dict[str, tuple[int, datetime]] = {}
@@ -198,7 +211,8 @@ class WorkerPool:
             vacancy_notifier=self.vacancies,
             meter=self._meters.of(destination.name),
         )
-        self._running[destination.name] = _Running(destination.revision, live, worker)
+        reader = make_status_reader(live.plugin, self._database, self._queue.holder, self._apply)
+        self._running[destination.name] = _Running(destination.revision, live, worker, reader)
 
     def _is_hopeless(self, name: str, revision: int) -> bool:
         """Return whether this revision failed to start recently."""

@@ -18,6 +18,7 @@ from tocsin.testing.conformance.failures import FailureRules
 from tocsin.testing.conformance.files import FileRules
 from tocsin.testing.conformance.identity import IdentityRules
 from tocsin.testing.conformance.intakes import IntakeRules
+from tocsin.testing.conformance.object_statuses import RemoteStatusRules
 from tocsin.testing.conformance.pagination import PaginationRules
 from tocsin.testing.conformance.positions import PositionRules
 from tocsin.testing.conformance.push_requests import PushRequestRules
@@ -127,7 +128,12 @@ class ChannelConformance(ChannelSettingsRules, EventDeliveryRules):
 
 
 class ObjectChannelConformance(
-    ChannelSettingsRules, DeliveryRules, EventContentRules, ClosureRules, ReceiverRules
+    ChannelSettingsRules,
+    DeliveryRules,
+    EventContentRules,
+    ClosureRules,
+    RemoteStatusRules,
+    ReceiverRules,
 ):
     """Contract of a channel that keeps objects in its receiver, such as tickets or cases.
 

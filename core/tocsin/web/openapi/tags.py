@@ -28,7 +28,7 @@ TAGS = (
     EndpointTag(
         "Incidents",
         "Normalized incidents from all SIEMs. Poll with `changed_after` to receive every change.",
-        ("/api/v1/incidents",),
+        ("/api/v1/incidents", "/api/v1/status-mismatches"),
     ),
     EndpointTag(
         "Investigations",

@@ -6,16 +6,16 @@ https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
 
 import orjson
 
-from tocsin import Json, Ticket
-from tocsin_plugins.ticketing.http_tracker import expect_objects
+from tocsin import Json, RemoteStatus, Ticket
+from tocsin_plugins.ticketing.http_tracker import expect_object, expect_objects
 from tocsin_plugins.ticketing.jira.options import JiraCloudOptions
-from tocsin_plugins.ticketing.jira.tracker import Jira
+from tocsin_plugins.ticketing.jira.tracker import STATUS_FIELDS, Jira, issue_key, to_status
 from tocsin_plugins.ticketing.markup import (
     literal_document,
     node_text,
@@ -34,6 +34,7 @@ class JiraCloud(Jira):
 
     Options = JiraCloudOptions
     api = "/rest/api/3"
+    status_batch: ClassVar[int] = 100
     options: JiraCloudOptions
 
     def authorization(self) -> Mapping[str, str]:
@@ -45,6 +46,22 @@ class JiraCloud(Jira):
         """Return the first issues that match a query."""
         query = {"jql": jql, "fields": fields, "maxResults": 10}
         return expect_objects(await self.ask("GET", "/search/jql", query=query), "issues")
+
+    async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
+        """Return the statuses of issues, with one request for all that were not moved.
+
+        The response leaves out unknown issues, and has moved ones under their new keys.
+        """
+        asked: dict[str, Json] = {
+            "issueIdsOrKeys": [*identifiers],
+            "fields": STATUS_FIELDS.split(","),
+        }
+        answer = await self.ask("POST", "/issue/bulkfetch", json=asked)
+        issues = expect_objects(answer, "issues")
+        found = {issue_key(issue): to_status(expect_object(issue, "fields")) for issue in issues}
+        others = [identifier for identifier in identifiers if identifier not in found]
+        known = {identifier: found[identifier] for identifier in identifiers if identifier in found}
+        return {**known, **await super().read_statuses(others)}
 
     def comment_body(self, markdown: str) -> Json:
         """Return a document."""

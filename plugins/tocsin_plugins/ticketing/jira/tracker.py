@@ -7,17 +7,29 @@ if an app declares an index for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from tocsin import ApiResponse, Broken, Health, Idempotency, Json, Refused, Ticket, parse_json
+from tocsin import (
+    ApiResponse,
+    Broken,
+    Health,
+    Idempotency,
+    Json,
+    Refused,
+    RemoteStatus,
+    Ticket,
+    parse_json,
+)
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_object,
     expect_objects,
+    expect_text,
     hash_key,
+    optional_text,
 )
 from tocsin_plugins.ticketing.jira.health import USUAL_TYPE, find_problems
 from tocsin_plugins.ticketing.jira.options import JiraOptions
@@ -28,6 +40,8 @@ _SHOWN = 1_000
 _PAGE = 100
 _MOST_PAGES = 100
 _DONE = "done"
+STATUS_FIELDS = "status,resolution,updated"
+"""The fields that `to_status` reads."""
 
 
 class Jira(HttpTracker):
@@ -135,15 +149,25 @@ class Jira(HttpTracker):
             changed = {"fields": replace_unprintable(wanted)}
             await self.ask("PUT", self._issue(identifier), json=changed)
 
-    async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue's status is in a category other than Done."""
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the status of an issue; it is open in every category other than Done."""
         try:
-            return _is_open(await self._current_fields(identifier, "status"))
+            return to_status(await self._current_fields(identifier, STATUS_FIELDS))
         except Refused as refused:
             if not refused.is_missing:
                 raise
         await self.ask("GET", "/myself")  # anonymous clients get 404 as well
         return None
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the project's statuses in the category Done."""
+        path = f"/project/{quote(self.settings.project, safe='')}/statuses"
+        types = expect_objects(await self.ask("GET", path))
+        found = [status for kind in types for status in expect_objects(kind, "statuses")]
+        closed = (
+            expect_text(status, "name") for status in found if not _is_open({"status": status})
+        )
+        return sorted(set(closed))
 
     async def close(self, identifier: str, reason: str) -> None:
         """Apply the transition that closes an issue, then comment with the reason.
@@ -212,6 +236,18 @@ def explain_refusal(refused: Refused) -> Refused:
     return Refused(message, status=refused.status, response=refused.response)
 
 
+def to_status(fields: Mapping[str, Any]) -> RemoteStatus:
+    """Return the status of an issue with these fields."""
+    is_open = _is_open(fields)
+    resolution = (fields.get("resolution") or {}).get("name")
+    return RemoteStatus(
+        status=expect_text(expect_object(dict(fields), "status"), "name"),
+        is_open=is_open,
+        resolution=None if is_open else optional_text(resolution),
+        version=optional_text(fields.get("updated")),
+    )
+
+
 def issue_key(issue: dict[str, Any]) -> str:
     """Return the key of an issue, such as SEC-7."""
     key = issue.get("key")
@@ -233,7 +269,7 @@ def _refusal_reasons(body: bytes) -> Iterator[str]:
             yield from (f"{name}: {reason}" for name, reason in errors.items())
 
 
-def _is_open(fields: dict[str, Any]) -> bool:
+def _is_open(fields: Mapping[str, Any]) -> bool:
     match fields:
         case {"status": {"statusCategory": {"key": str(category)}}}:
             return category != _DONE

@@ -10,13 +10,15 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from tocsin import Health, Idempotency, Json, Misconfigured, Refused, Ticket
+from tocsin import Health, Idempotency, Json, Misconfigured, Refused, RemoteStatus, Ticket
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
     expect_object,
     expect_objects,
+    expect_text,
     hash_key,
+    optional_text,
     retry_on_conflict,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable
@@ -152,16 +154,23 @@ class RequestTracker(HttpTracker):
         messages = await self._change(identifier, own | more)
         await check_dates(self, identifier, own, messages)
 
-    async def is_open(self, identifier: str) -> bool | None:
-        """Return whether a ticket is open."""
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the status of a ticket."""
         try:
-            status = expect_object(await self.ask("GET", self._ticket(identifier))).get("Status")
+            ticket = expect_object(await self.ask("GET", self._ticket(identifier)))
         except Refused as refused:
             if refused.is_missing:
                 return None
             raise
         closed = {self.options.closed_status, *self.options.inactive_statuses}
-        return None if status == "deleted" else status not in closed
+        status, version = expect_text(ticket, "Status"), optional_text(ticket.get("LastUpdated"))
+        if status == "deleted":
+            return None
+        return RemoteStatus(status=status, is_open=status not in closed, version=version)
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the statuses that count as closed."""
+        return sorted({self.options.closed_status, *self.options.inactive_statuses})
 
     async def close(self, identifier: str, reason: str) -> None:
         """Set the closed status of a ticket, then comment with the reason.

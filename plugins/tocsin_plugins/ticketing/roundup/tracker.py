@@ -12,7 +12,16 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import Field
 
-from tocsin import Broken, Health, Idempotency, Json, Misconfigured, Ticket, TryLater
+from tocsin import (
+    Broken,
+    Health,
+    Idempotency,
+    Json,
+    Misconfigured,
+    RemoteStatus,
+    Ticket,
+    TryLater,
+)
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
     expect_identifier,
@@ -131,11 +140,18 @@ class Roundup(HttpTracker):
         """Set priority and the operator's fields."""
         await self._change(identifier, self._changes(ticket))
 
-    async def is_open(self, identifier: str) -> bool | None:
-        """Return whether an issue is open, by a search, which leaves out retired issues."""
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the status of an issue, by a search, which leaves out retired issues."""
         query = {"id": identifier, "@fields": "status", "@verbose": 2}
         issues = await expect_found(self, self.settings.project, query)
-        return _name(issues[0].get("status")) not in self._inactive if issues else None
+        if not issues:
+            return None
+        status = _name(issues[0].get("status"))
+        return RemoteStatus(status=str(status), is_open=status not in self._inactive)
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the statuses that count as closed."""
+        return sorted(self._inactive)
 
     async def close(self, identifier: str, reason: str) -> None:
         """Set the closed status of an issue, with a message that gives the reason."""

@@ -21,10 +21,17 @@ from tocsin import (
     Json,
     Misconfigured,
     Refused,
+    RemoteStatus,
     Ticket,
     Tracker,
 )
-from tocsin_plugins.ticketing.http_tracker import HttpTracker, expect_object, expect_objects
+from tocsin_plugins.ticketing.http_tracker import (
+    HttpTracker,
+    expect_object,
+    expect_objects,
+    expect_text,
+    optional_text,
+)
 from tocsin_plugins.ticketing.markup import replace_unprintable
 from tocsin_plugins.ticketing.servicenow.fields import (
     correlation_id,
@@ -42,6 +49,7 @@ from tocsin_plugins.ticketing.servicenow.responses import (
 API = "/api/now/table"
 _CLOSED = {"incident": ("6", "7", "8"), "sn_si_incident": ("3", "7")}
 """Resolved, Closed and Canceled; Closed and Cancelled."""
+_INACTIVE = " (inactive)"
 _USUAL_CLOSED = ("3", "4", "7")
 """Closed Complete, Incomplete and Skipped, of `task` itself."""
 
@@ -177,17 +185,34 @@ class ServiceNow(HttpTracker):
         if changes and await self.is_open(identifier):
             await self._change(identifier, changes, self._input)
 
-    async def is_open(self, identifier: str) -> bool | None:
-        """Return whether a record is active, and neither resolved nor closed."""
+    async def read_status(self, identifier: str) -> RemoteStatus | None:
+        """Return the state of a record; it is open if active, and neither resolved nor closed."""
         try:
-            found = await self._show(identifier, "active,state")
+            found = await self._show(identifier, "active,state,close_code,sys_updated_on")
         except Refused as refused:
             if refused.is_missing:
                 return None
             raise
-        if found.get("active") == "false":
-            return None if self.options.new_after_close else False
-        return str(found.get("state")) not in (self._closed, *self._closed_states)
+        state, is_active = expect_text(found, "state"), found.get("active") != "false"
+        is_open = is_active and state not in (self._closed, *self._closed_states)
+        return RemoteStatus(
+            status=state if is_active else f"{state}{_INACTIVE}",
+            is_open=is_open,
+            resolution=None if is_open else optional_text(found.get("close_code")),
+            version=optional_text(found.get("sys_updated_on")),
+        )
+
+    async def is_open(self, identifier: str) -> bool | None:
+        """Return whether a record is open; None for an inactive one with `new_after_close`."""
+        found = await self.read_status(identifier)
+        if found is None or (self.options.new_after_close and found.status.endswith(_INACTIVE)):
+            return None
+        return found.is_open
+
+    async def list_closed_statuses(self) -> Sequence[str]:
+        """Return the numbers of the closed states, active or not."""
+        states = dict.fromkeys((self._closed, *self._closed_states))
+        return [f"{state}{suffix}" for state in states for suffix in ("", _INACTIVE)]
 
     async def close(self, identifier: str, reason: str) -> None:
         """Set the closed state of a record, with the reason."""

@@ -10,6 +10,7 @@ from tocsin.testing import ErrorResponse, ReceiverSimulator, RemoteObject
 
 KEY = "a key of TheHive"
 STAGES = {"New": "New", "Pending": "InProgress", "Ignored": "Closed", "Imported": "Imported"}
+STAGES |= {"FalsePositive": "Closed"}  # of a case
 
 
 class TheHiveSimulator(ReceiverSimulator):
@@ -32,7 +33,7 @@ class TheHiveSimulator(ReceiverSimulator):
             web.get("/api/v1/user/current", self.user),
             web.post("/api/v1/query", self.query),
             web.post("/api/v1/alert", self.create),
-            web.get("/api/v1/alert/{id}", self.show),
+            web.get("/api/v1/{kind:alert|case}/{id}", self.show),
             web.patch("/api/v1/alert/{id}", self.change),
             web.post("/api/v1/{kind:alert|case}/{id}/observable", self.observe),
             web.post("/api/v1/{kind:alert|case}/{id}/comment", self.comment),
@@ -62,6 +63,7 @@ class TheHiveSimulator(ReceiverSimulator):
         name = f"~{self.next_number()}"
         self.cases[name] = {
             "_id": name,
+            "status": "New",
             "observables": list(alert["observables"]),
             "comments": [],
         }
@@ -100,7 +102,7 @@ class TheHiveSimulator(ReceiverSimulator):
         return made
 
     async def show(self, request: web.Request) -> web.Response:
-        return self.json(self._shown(self._home("alert", request.match_info["id"])))
+        return self.json(self._shown(self._home(*request.match_info.values())))
 
     async def change(self, request: web.Request) -> web.Response:
         alert, change = self._home("alert", request.match_info["id"]), await request.json()

@@ -1,0 +1,49 @@
+"""Settings of destinations whose channels report the statuses of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from tocsin.fields import Duration
+from tocsin.model import IncidentDisposition
+
+StatusInterval = Annotated[
+    Duration | None,
+    Field(
+        default=None,
+        ge=timedelta(seconds=30),
+        le=timedelta(days=1),
+        description="Read the status of existing objects at this interval, at least 30s, to list "
+        "those that do not match their incidents; by default, never.",
+    ),
+]
+"""The setting `status_interval` of a destination whose channel implements `read_statuses`."""
+
+Resolutions = Annotated[
+    Mapping[str, IncidentDisposition | Literal["none"]],
+    Field(
+        default={},
+        max_length=100,
+        description="Dispositions that incidents get when people close their objects, by "
+        'resolution or status: `{ "Done" = "true-positive", "Won\'t Do" = "none" }`. '
+        "Requires `status_interval`.",
+    ),
+]
+"""The setting `resolutions` of a destination whose channel implements `list_closed_statuses`."""
+
+
+def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:
+    """Return the problems of `resolutions`, if set: closed statuses without an entry."""
+    if not settings.resolutions:
+        return ()
+    if settings.status_interval is None:
+        return ("resolutions: set status_interval too, so that statuses are read",)
+    missing = (status for status in statuses if status not in settings.resolutions)
+    return [
+        f'resolutions: add an entry for the closed status {status!r}, such as "{status}" = "none"'
+        for status in missing
+    ]

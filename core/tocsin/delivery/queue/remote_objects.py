@@ -1,0 +1,68 @@
+"""Objects that deliveries created or closed at their receivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, and_, case, literal, null, or_, select
+
+from tocsin.delivery.queue.statements import MARK_CLOSED, SELECT_SUBJECTS, STATUS_COLUMNS
+from tocsin.delivery.queue.states import AttemptResult
+from tocsin.store import build_insert
+from tocsin.store.tables import EPOCH, deliveries, remote_objects
+
+
+def store_remote_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
+    """Store the remote IDs of subjects, for later events to update."""
+    made = {each.claimed.id: each for each in ended if each.remote_id is not None}
+    if not made:
+        return
+    known = {}
+    for row in connection.execute(SELECT_SUBJECTS, {"ids": list(made)}).mappings():
+        known[row["destination"], row["subject"]] = made[row["id"]]
+    # the same order on every node avoids deadlocks
+    for destination, subject in sorted(known):
+        attempt = known[destination, subject]
+        key = {"destination": destination, "subject": subject}
+        values = {
+            "remote_id": attempt.remote_id,
+            "home": attempt.claimed.tenant_key,
+            "event_id": attempt.claimed.event.id,
+            "updated_at": attempt.ended_at,
+        }
+        statement = build_insert(connection, remote_objects).values(**key, **values)
+        # a replayed event does not restore the object of its time
+        is_newer = or_(
+            remote_objects.c.event_id <= values["event_id"],
+            remote_objects.c.home != values["home"],
+        )
+        changing = statement.on_conflict_do_update(
+            index_elements=list(key), set_=values | _forget_other_status(values), where=is_newer
+        )
+        connection.execute(changing)
+
+
+def mark_closed_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
+    """Mark the objects that Tocsin closed, so that nobody takes it for a decision of people."""
+    rows = [
+        {"at_destination": destination, "of_subject": subject, "closed_at": attempt.ended_at}
+        for attempt in ended
+        if attempt.closed
+        for destination in connection.scalars(
+            select(deliveries.c.destination).where(deliveries.c.id == attempt.claimed.id)
+        ).all()
+        for subject in attempt.closed_subjects
+    ]
+    if rows:
+        connection.execute(MARK_CLOSED, rows)
+
+
+def _forget_other_status(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of the status: as they are, unless this is another object now."""
+    c = remote_objects.c
+    is_same = and_(c.remote_id == values["remote_id"], c.home == values["home"])
+    due_now = {"status_due_at": literal(EPOCH, c.status_due_at.type)}
+    return {
+        name: case((is_same, c[name]), else_=due_now.get(name, null())) for name in STATUS_COLUMNS
+    }

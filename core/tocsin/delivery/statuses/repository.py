@@ -1,0 +1,234 @@
+"""Stored statuses of remote objects, and the leases of their readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from tocsin.delivery.destinations.repository import DestinationState
+from tocsin.model import RemoteStatus
+from tocsin.store import Lease, LeasedTable, build_insert, clean_text, find_absent_nodes
+from tocsin.store.tables import destinations, remote_objects, status_readers
+
+PACE = timedelta(seconds=1)
+"""Pause between two batches of a destination."""
+_OF_AGE = 0.02
+"""An object is read again after this part of the time for which its status has not changed."""
+_LONGEST = timedelta(days=1)
+_SKEW = timedelta(minutes=1)
+"""Maximum difference between the clocks of two nodes."""
+_INCIDENT = "incident:"
+_TEXT_LIMIT, _REASON_LIMIT = 200, 1_000
+_leased = LeasedTable(status_readers, status_readers.c.destination)
+_o, _r = remote_objects.c, status_readers.c
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSource:
+    """A destination whose statuses are read."""
+
+    destination: str
+    home: str
+    """The tenant of the objects, as the channel names it."""
+    interval: timedelta
+    most: int
+    """Maximum number of objects in a batch."""
+    resolutions: Mapping[str, str] = field(default_factory=dict)
+    """Outcomes of closed objects by resolution or status; empty if nothing is applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusBatch:
+    """Objects of incidents whose statuses are due, and the right to read them."""
+
+    lease: Lease
+    objects: Mapping[str, str]
+    """Remote IDs by subject."""
+    claimed_at: datetime
+    resolving_since: datetime | None
+    """Since when closed objects are applied; None if they are not."""
+
+
+def has_due_statuses(connection: Connection, source: StatusSource, now: datetime) -> bool:
+    """Return whether objects of an active destination are due, and may be read."""
+    query = select(destinations.c.state).where(destinations.c.name == source.destination)
+    if connection.scalar(query) != DestinationState.ACTIVE:
+        return False
+    reader = _load_reader(connection, source.destination)
+    if reader is not None and reader.due_at > now:
+        return False
+    return bool(_load_due(connection, source, now, 1))
+
+
+def claim_statuses(
+    connection: Connection, source: StatusSource, node: int, now: datetime
+) -> StatusBatch | None:
+    """Return the objects that have been due longest, with the lease of their destination.
+
+    None if another node reads, or nothing is due. Objects of other subjects are never due again.
+    """
+    destination = source.destination
+    first = {"destination": destination, "failures": 0, "due_at": now}
+    connection.execute(
+        build_insert(connection, status_readers).values(first).on_conflict_do_nothing()
+    )
+    reader = _load_reader(connection, destination)
+    assert reader is not None  # noqa: S101 - it was just stored
+    if reader.due_at > now:
+        return None
+    if not _leased.is_free(reader, now) and not find_absent_nodes(connection, [reader.node]):
+        return None
+    due = _load_due(connection, source, now, source.most)
+    if others := [row.subject for row in due if not row.subject.startswith(_INCIDENT)]:
+        is_other = (_o.destination == destination, _o.subject.in_(others))
+        connection.execute(update(remote_objects).where(*is_other).values(status_due_at=None))
+    objects = {row.subject: row.remote_id for row in due if row.subject.startswith(_INCIDENT)}
+    if not objects:
+        return None
+    since = (reader.resolving_since or now) if source.resolutions else None
+    token = _leased.acquire(connection, reader, destination, node, now, resolving_since=since)
+    if token is None:
+        return None
+    return StatusBatch(Lease(_leased, destination, token), objects, now, since)
+
+
+def _load_reader(connection: Connection, destination: str) -> Any:
+    query = select(status_readers).where(_r.destination == destination)
+    return connection.execute(query).one_or_none()
+
+
+def _load_due(
+    connection: Connection, source: StatusSource, now: datetime, limit: int
+) -> Sequence[Any]:
+    is_due = (_o.destination == source.destination, _o.home == source.home, _o.status_due_at <= now)
+    query = select(_o.subject, _o.remote_id).where(*is_due).order_by(_o.status_due_at)
+    return connection.execute(query.limit(limit)).all()
+
+
+_SHOWN = ("status", "resolution", "is_open")
+_KEPT = (
+    *("status_changed_at", "status_read_at", "closed_here_at", "resolution_due", "updated_at"),
+)
+_STORE = (
+    update(remote_objects)
+    .where(
+        _o.destination == bindparam("at_destination"),
+        _o.subject == bindparam("of_subject"),
+        _o.remote_id == bindparam("known_as"),  # another object may have taken its place
+    )
+    .values(
+        {
+            name: bindparam(f"new_{name}")
+            for name in (
+                *("incident_number", "remote_url", *_SHOWN, "status_version"),
+                *("status_changed_at", "status_read_at", "status_due_at"),
+                *("closed_here_at", "resolution_due"),
+            )
+        }
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedStatus:
+    """A status, and the URL at which people open the object."""
+
+    status: RemoteStatus | None
+    url: str | None
+
+
+def store_statuses(
+    connection: Connection,
+    source: StatusSource,
+    batch: StatusBatch,
+    found: Mapping[str, LinkedStatus],
+    now: datetime,
+) -> None:
+    """Store the statuses of a batch, by remote ID, and release the lease; raises `LeaseLost`.
+
+    An object that no longer exists keeps its row, without a status.
+    """
+    batch.lease.confirm(connection)
+    is_it = (_o.destination == batch.lease.key, _o.subject.in_(list(batch.objects)))
+    columns = (_o[name] for name in (*_SHOWN, *_KEPT))
+    stored = {
+        row.subject: row for row in connection.execute(select(_o.subject, *columns).where(*is_it))
+    }
+    rows = []
+    for subject, remote_id in sorted(batch.objects.items()):  # one order prevents deadlocks
+        row, shown = stored.get(subject), _represent(found[remote_id].status)
+        is_known = row is not None and row.status_read_at is not None
+        if row is None:
+            continue  # retention removed the incident
+        is_same = is_known and all(getattr(row, name) == shown[name] for name in _SHOWN)
+        changed_at = row.status_changed_at if is_same else now
+        delay = min(max(source.interval, _OF_AGE * (now - changed_at)), _LONGEST)
+        values = shown | {
+            "incident_number": int(subject.removeprefix(_INCIDENT)),
+            "remote_url": found[remote_id].url,
+            "status_changed_at": changed_at,
+            "status_read_at": now,
+            "status_due_at": now + delay,
+            "closed_here_at": _find_closure(row, shown, batch),
+            "resolution_due": row.resolution_due if is_same else _is_decision(row, shown, batch),
+        }
+        key = {"at_destination": batch.lease.key, "of_subject": subject, "known_as": remote_id}
+        rows.append(key | {f"new_{name}": value for name, value in values.items()})
+    if rows:
+        connection.execute(_STORE, rows)
+    batch.lease.release(connection, failures=0, failing_since=None, reason=None, due_at=now + PACE)
+
+
+def _find_closure(row: Any, shown: Mapping[str, Any], batch: StatusBatch) -> datetime | None:
+    """Return when Tocsin closed the object; None if it was open in a later read."""
+    closed_at: datetime | None = row.closed_here_at
+    if closed_at is None or not shown["is_open"]:
+        return closed_at
+    return None if batch.claimed_at > closed_at + _SKEW else closed_at
+
+
+def _is_decision(row: Any, shown: Mapping[str, Any], batch: StatusBatch) -> bool:
+    """Return whether a changed status closes the object, or opens one that was closed.
+
+    An object that is read for the first time may have been closed by anybody, unless it is new.
+    """
+    if batch.resolving_since is None or shown["status"] is None:
+        return False
+    if row.status_read_at is None and row.updated_at < batch.resolving_since:
+        return False
+    return not shown["is_open"] or row.is_open is False
+
+
+def _represent(status: RemoteStatus | None) -> dict[str, Any]:
+    if status is None:
+        return dict.fromkeys((*_SHOWN, "status_version"))
+    return {
+        "status": clean_text(status.status, _TEXT_LIMIT),
+        "resolution": clean_text(status.resolution, _TEXT_LIMIT),
+        "is_open": status.is_open,
+        "status_version": clean_text(status.version, _TEXT_LIMIT),
+    }
+
+
+def postpone_reader(
+    connection: Connection, lease: Lease, reason: str, delays: Sequence[timedelta], now: datetime
+) -> datetime:
+    """Store why the statuses could not be read, release the lease, and return the next attempt.
+
+    The n-th consecutive failure takes the n-th delay, or the last one.
+    """
+    row = _load_reader(connection, lease.key)
+    failures = 0 if row is None else row.failures
+    due_at = now + delays[min(failures, len(delays) - 1)]
+    lease.release(
+        connection,
+        failures=failures + 1,
+        failing_since=now if row is None else row.failing_since or now,
+        reason=clean_text(reason, _REASON_LIMIT),
+        due_at=due_at,
+    )
+    return due_at

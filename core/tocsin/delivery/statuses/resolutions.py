@@ -1,0 +1,74 @@
+"""Decisions that people made at a receiver, for the incidents of the objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, exists, select, update
+
+from tocsin.delivery.queue.states import PENDING, is_stored_as
+from tocsin.delivery.statuses.repository import StatusSource
+from tocsin.model import IncidentDisposition, RemoteResolution
+from tocsin.store.tables import deliveries, remote_objects
+
+ApplyResolution = Callable[[Connection, RemoteResolution, datetime], object]
+"""Applies a resolution to its incident, in the transaction of the connection."""
+_BATCH = 50
+_o, _d = remote_objects.c, deliveries.c
+_NO_DISPOSITION = "none"
+# An attempt that is under way may be what closed the object
+_is_settled = ~exists().where(
+    _d.destination == _o.destination, _d.subject == _o.subject, is_stored_as(PENDING)
+)
+
+
+def _select_due(source: StatusSource) -> Select[Any]:
+    names = ("subject", "incident_number", "remote_id", "status", "resolution", "is_open")
+    columns = [_o[name] for name in (*names, "closed_here_at")]
+    is_due = (_o.destination == source.destination, _o.resolution_due.is_(True), _is_settled)
+    return select(*columns).where(*is_due).order_by(_o.subject).limit(_BATCH)
+
+
+def has_due_resolutions(connection: Connection, source: StatusSource) -> bool:
+    """Return whether a changed status is to be applied."""
+    return connection.execute(_select_due(source).limit(1)).first() is not None
+
+
+def resolve_incidents(
+    connection: Connection, source: StatusSource, apply: ApplyResolution, now: datetime
+) -> int:
+    """Apply what people decided, up to a batch, and return the number of changed statuses.
+
+    Each change is applied once. What Tocsin itself closed says nothing about the incident.
+    """
+    rows = connection.execute(_select_due(source)).all()
+    for row in rows:
+        found = _find_resolution(row, source)
+        if found is not None:
+            apply(connection, found, now)
+    subjects: Sequence[str] = [row.subject for row in rows]
+    if subjects:
+        is_one = (_o.destination == source.destination, _o.subject.in_(subjects))
+        connection.execute(update(remote_objects).where(*is_one).values(resolution_due=False))
+    return len(subjects)
+
+
+def _find_resolution(row: Row[Any], source: StatusSource) -> RemoteResolution | None:
+    """Return the decision, None if there is none, or if it is not mapped to a disposition."""
+    outcome = None
+    if not row.is_open:
+        if row.closed_here_at is not None:
+            return None
+        by_status = source.resolutions.get(row.status, _NO_DISPOSITION)
+        outcome = source.resolutions.get(row.resolution, by_status)
+        if outcome == _NO_DISPOSITION:
+            return None
+    named = " / ".join(filter(None, (row.status, row.resolution)))
+    return RemoteResolution(
+        incident_number=row.incident_number,
+        destination=source.destination,
+        disposition=None if outcome is None else IncidentDisposition(outcome),
+        reason=f"{row.remote_id}: {named}",
+    )

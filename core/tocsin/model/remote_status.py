@@ -1,0 +1,43 @@
+"""Status of an object that Tocsin keeps at a receiver, such as a ticket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.model.triage import IncidentDisposition
+from tocsin.model.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteStatus:
+    """Status of a ticket, an alert or a case, as its receiver reports it."""
+
+    status: str
+    """The receiver's name of the status, such as `In Progress`."""
+    is_open: bool
+    resolution: str | None = None
+    """The receiver's reason why the object is closed, such as `Won't Do`."""
+    version: str | None = None
+    """The receiver's version of the object, such as the time of its last change."""
+
+
+class StatusMismatch(Vocabulary):
+    """How a remote object does not match its incident."""
+
+    OBJECT_CLOSED = "object-closed"
+    """The object is closed, the incident is not."""
+    OBJECT_OPEN = "object-open"
+    """The incident is closed, the object is open."""
+    OBJECT_MISSING = "object-missing"
+    """The receiver no longer has the object of an incident that is not closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteResolution:
+    """What people decided about an incident at a receiver, by closing or reopening its object."""
+
+    incident_number: int
+    destination: str
+    disposition: IncidentDisposition | None
+    """None if the object was reopened."""
+    reason: str

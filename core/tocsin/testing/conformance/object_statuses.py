@@ -1,0 +1,86 @@
+"""Rules for reading the statuses of objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tocsin.channels import ObjectChannel
+from tocsin.errors import PluginFailure
+from tocsin.testing.conformance.object_channel_harness import (
+    ObjectChannelHarness,
+    ObjectChannelSuite,
+)
+from tocsin.testing.conformance.rules import RuleViolation, expect, rule
+from tocsin.testing.faults import Fault
+
+
+class RemoteStatusRules(ObjectChannelSuite):
+    """Rules for channels that implement `read_statuses`."""
+
+    @rule
+    async def test_statuses_are_reported(self) -> None:
+        """`read_statuses` reports open and closed objects, and leaves out those that are gone.
+
+        An object that is left out counts as deleted, and its incident as without a ticket.
+        """
+        async with self.harness() as harness:
+            if not _get_channel(harness).status_batch:
+                return
+            for number in (1, 2, 3):
+                await harness.bring(harness.alert(number=number))
+            opened, closed, gone = (remote.id for remote in harness.objects)
+            await _get_channel(harness).close(closed, "Closed by a test.")
+            harness.simulator.remove(gone)
+            found = await _get_channel(harness).read_statuses([opened, closed, gone])
+            expect(set(found) == {opened, closed}, f"statuses of {sorted(found)}")
+            expect(found[opened].is_open, f"the open object: {found[opened]!r}")
+            expect(not found[closed].is_open, f"the closed object: {found[closed]!r}")
+            same = found[opened].status == found[closed].status
+            expect(not same, f"both have the status {found[opened].status!r}")
+
+    @rule
+    async def test_closed_statuses_are_listed(self) -> None:
+        """`list_closed_statuses` names the statuses that closed objects can have.
+
+        `tocsin check` compares them with the operator's `resolutions`.
+        """
+        async with self.harness() as harness:
+            if not _get_channel(harness).status_batch:
+                return
+            await harness.bring(harness.alert())
+            [remote] = harness.objects
+            await _get_channel(harness).close(remote.id, "Closed by a test.")
+            found = (await _get_channel(harness).read_statuses([remote.id]))[remote.id]
+            listed = await _get_channel(harness).list_closed_statuses()
+            expect(found.status in listed, f"{found.status!r} is not among {listed!r}")
+
+    @rule
+    async def test_failures_report_no_status(self) -> None:
+        """If the receiver fails, `read_statuses` raises, and leaves out no object.
+
+        Otherwise, an outage would look like deleted objects.
+        """
+        async with self.harness() as harness:
+            if not _get_channel(harness).status_batch:
+                return
+            await harness.bring(harness.alert())
+            [remote] = harness.objects
+            for fault in (Fault.UNAVAILABLE, Fault.UNAUTHORIZED, Fault.UNEXPECTED):
+                harness.simulator.fail(fault)
+                expect(await _raises(harness, remote.id), f"it returned a result after {fault}")
+                harness.simulator.heal()
+
+
+def _get_channel(harness: ObjectChannelHarness) -> ObjectChannel[Any]:
+    channel = harness.channel
+    if not isinstance(channel, ObjectChannel):
+        raise RuleViolation(f"{type(channel).__name__} is no `ObjectChannel`")
+    return channel
+
+
+async def _raises(harness: ObjectChannelHarness, identifier: str) -> bool:
+    try:
+        await _get_channel(harness).read_statuses([identifier])
+    except PluginFailure:
+        return True
+    return False

@@ -1,0 +1,104 @@
+"""Schemas of remote objects and of those that do not match their incidents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from pydantic import Field
+
+from tocsin.model import IncidentStatus, Json, StatusMismatch
+from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.web.schemas.examples import FINISHED
+from tocsin.web.schemas.fields import Limit, composite_cursor_field
+
+LIST = "f"
+_NUMBERS = range(10**18)
+
+
+class RemoteObjectItem(ResponseModel):
+    """An object at a receiver, such as a ticket, with the status that was read last."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "destination": "soc-queue",
+        "remote_id": "SEC-7",
+        "remote_url": "https://example.atlassian.net/browse/SEC-7",
+        "status": "Done",
+        "resolution": "Won't Do",
+        "is_open": False,
+        "status_changed_at": FINISHED,
+        "status_read_at": FINISHED,
+    }
+
+    destination: str
+    remote_id: str
+    remote_url: str | None
+    status: str | None = Field(description="Null if the receiver no longer has the object.")
+    resolution: str | None
+    is_open: bool | None
+    status_changed_at: datetime = Field(description="When this status was first read.")
+    status_read_at: datetime
+
+
+class TracedRemoteObject(RemoteObjectItem):
+    """A remote object of an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = RemoteObjectItem.EXAMPLE | {"mismatch": "object-closed"}
+
+    mismatch: StatusMismatch | None = Field(
+        description="How it does not match the incident; null if it does."
+    )
+
+
+class StatusMismatchItem(RemoteObjectItem):
+    """A remote object that does not match its incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = RemoteObjectItem.EXAMPLE | {
+        "mismatch": "object-closed",
+        "incident_number": 4711,
+        "incident_status": "Active",
+    }
+
+    mismatch: StatusMismatch = Field(
+        description="`object-closed`: the incident is not closed; `object-open`: the incident is "
+        "closed; `object-missing`: the receiver no longer has the object."
+    )
+    incident_number: int
+    incident_status: IncidentStatus
+
+
+class StatusMismatchQuery(QueryModel):
+    """Filters and page of status mismatches."""
+
+    mismatch: StatusMismatch | None = Field(default=None, description="Only of this kind.")
+    destination: str | None = Field(
+        default=None,
+        max_length=100,
+        pattern=r"^[^\x00]*$",
+        description="Only objects of this destination.",
+    )
+    limit: Limit = 50
+    cursor: composite_cursor_field(LIST, _NUMBERS, str) | None = None  # type: ignore[valid-type]
+
+
+class StatusMismatchList(ResponseModel):
+    """One page of status mismatches."""
+
+    mismatches: list[StatusMismatchItem]
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+
+
+class RemoteStatusSummary(ResponseModel):
+    """Statuses of the objects of a destination with `status_interval`."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "destination": "soc-queue",
+        "failing_since": FINISHED,
+        "reason": "503: busy",
+    }
+
+    destination: str
+    objects: int = Field(description="Number of objects whose status was read.")
+    mismatches: int = Field(description="Number of those that do not match their incident now.")
+    failing_since: datetime | None = Field(description="Null unless reading fails.")
+    reason: str | None
