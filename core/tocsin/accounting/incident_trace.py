@@ -17,7 +17,7 @@ from tocsin.delivery import (
     load_remote_objects,
     summarize_attempt,
 )
-from tocsin.incidents import AlertDecision, load_history, represent_point
+from tocsin.incidents import AlertDecision, load_closure, load_history, represent_point
 from tocsin.model import EventType, NodeKind
 from tocsin.stops import StopKind, list_stops
 from tocsin.store.tables import (
@@ -187,6 +187,7 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
         "events": events,
         "stops": _list_stops(connection, incident, events),
         "remote_objects": load_remote_objects(connection, number),
+        "siem_closure": load_closure(connection, number),
         "triage": load_history(connection, number),
         "investigations": load_investigations(connection, number),
     }

@@ -17,7 +17,13 @@ from tocsin.accounting.intervals import MAX_LISTED, Period
 from tocsin.accounting.triage_report import summarize_triage
 from tocsin.clock import isoformat
 from tocsin.delivery import summarize_statuses
-from tocsin.incidents import LOST_PUSHES, PUSH_STREAM, AlertDecision, list_backlogs
+from tocsin.incidents import (
+    LOST_PUSHES,
+    PUSH_STREAM,
+    AlertDecision,
+    count_closures,
+    list_backlogs,
+)
 from tocsin.stops import list_stops
 from tocsin.store.tables import incidents, removed_incidents
 
@@ -49,6 +55,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
         "incidents": _count_incidents(connection, period),
         "triage": summarize_triage(connection, period),
         "remote_statuses": summarize_statuses(connection),
+        "siem_closures": count_closures(connection, period.since, period.until),
         "events": arrivals.events,
         "changes": arrivals.changes,
         "destinations": arrivals.destinations,

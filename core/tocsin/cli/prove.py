@@ -119,8 +119,7 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         name = f"{stop['kind']}:{stop['name']}"
         yield _record("emergency stop", name, stop["since"], describe_past_stop(stop))
     yield from _triage_records(proof["triage"])
-    for summary in proof["remote_statuses"]:
-        yield _remote_status_record(summary)
+    yield from _remote_records(proof)
     for name, count in proof["events"].items():
         yield _record("events", name, None, count)
     for name, count in proof["changes"].items():
@@ -133,10 +132,14 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from _unaccounted_records(proof)
 
 
-def _remote_status_record(summary: dict[str, Any]) -> dict[str, Any]:
-    counts = f"objects: {summary['objects']}, mismatches: {summary['mismatches']}"
-    detail = f"{counts}, not read: {summary['reason']}" if summary["reason"] else counts
-    return _record("remote statuses", summary["destination"], summary["failing_since"], detail)
+def _remote_records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for summary in proof["remote_statuses"]:
+        counts = f"objects: {summary['objects']}, mismatches: {summary['mismatches']}"
+        detail = f"{counts}, not read: {summary['reason']}" if summary["reason"] else counts
+        yield _record("remote statuses", summary["destination"], summary["failing_since"], detail)
+    for name, count in proof["siem_closures"].items():
+        if count:
+            yield _record("SIEM closures", name, None, count)
 
 
 def _triage_records(triage: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -69,6 +69,9 @@ def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
         yield from _event(event, 1)
     for remote in found["remote_objects"]:
         yield 1, _remote_object(remote)
+    if closure := found["siem_closure"]:
+        at, source = closure["finished_at"], f"{closure['destination']} {closure['ticket']}"
+        yield 1, _record("SIEM closure", source, closure["state"], at, closure["reason"])
     for change in found["triage"]:
         yield from _triage(change, 1)
     for session in found["investigations"]:

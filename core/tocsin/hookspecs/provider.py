@@ -135,6 +135,12 @@ class Provider(Configurable[S], ABC):
             "`write_back`, unless the plugin cannot write comments.",
         )
 
+        close_from_tickets: bool = Field(
+            default=False,
+            description="Close an incident in the SIEM when people close its ticket at a "
+            "destination with `resolutions`.",
+        )
+
         @property
         def marking(self) -> Marking:
             """The marking of its incidents."""
@@ -145,6 +151,9 @@ class Provider(Configurable[S], ABC):
 
     event_kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
     """The entity kinds that `events` supports."""
+
+    settable: ClassVar[frozenset[IncidentStatus]] = frozenset(IncidentStatus)
+    """The statuses that `set_status` can set, if it is implemented."""
 
     record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
     """The fields that the mapping needs: in records by stream, and in details that you pass to

@@ -11,6 +11,12 @@ from tocsin.incidents.backfills import (
     list_backfills,
     load_backfill,
 )
+from tocsin.incidents.closures import (
+    ClosureState,
+    TicketClosures,
+    count_closures,
+    load_closure,
+)
 from tocsin.incidents.comments import MAX_COMMENTS, CommentPage, add_comment, list_comments
 from tocsin.incidents.coverage import (
     BYTES,
@@ -111,6 +117,7 @@ __all__ = [
     "BackfillOrigin",
     "BackfillPage",
     "BackfillState",
+    "ClosureState",
     "CommentPage",
     "CoverageOutcome",
     "Detection",
@@ -135,6 +142,7 @@ __all__ = [
     "StreamKey",
     "SyncContext",
     "SyncMeters",
+    "TicketClosures",
     "TriageFilter",
     "TriageUpdate",
     "add_comment",
@@ -142,6 +150,7 @@ __all__ = [
     "combine_versions",
     "complete_document",
     "count_by_hour",
+    "count_closures",
     "create_backfill",
     "describe_change",
     "describe_providers",
@@ -159,6 +168,7 @@ __all__ = [
     "list_providers",
     "list_quarantine",
     "load_backfill",
+    "load_closure",
     "load_document_page",
     "load_drift",
     "load_history",

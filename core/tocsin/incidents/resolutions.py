@@ -26,7 +26,8 @@ def apply_resolution(
     triage = load_triage(connection, [number]).get(number, UNTRIAGED)
     given = (triage["disposition_source"], triage["disposition_by"])
     is_own = given == (DispositionSource.TICKET, name)
-    if not is_own and (triage["disposition"] is not None or resolution.disposition is None):
+    is_removal = resolution.disposition is None
+    if not is_own and (triage["disposition"] is not None or is_removal):
         return False
     author = Author(name, f"destination:{name}", DispositionSource.TICKET)
     reason = KEEP if resolution.disposition is None else resolution.reason

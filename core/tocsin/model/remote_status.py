@@ -39,5 +39,7 @@ class RemoteResolution:
     incident_number: int
     destination: str
     disposition: IncidentDisposition | None
-    """None if the object was reopened."""
+    """None for no disposition."""
+    is_closed: bool
+    """False if the object was reopened."""
     reason: str

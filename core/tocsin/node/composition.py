@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import datetime, timedelta
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -37,7 +36,7 @@ from tocsin.incidents import (
     PushInbox,
     SyncContext,
     SyncMeters,
-    apply_resolution,
+    TicketClosures,
     describe_providers,
 )
 from tocsin.knowledge import StoredKnowledge
@@ -296,6 +295,7 @@ def _build_workers(
     notifiers, number = Notifiers(), secrets.randbits(63)
     delivery_metrics = DeliveryMetrics(metrics, database, clock)
     queue = DeliveryQueue(database, number)
+    closures = TicketClosures(database, clock, plugins.providers, settings.public_url)
     pool = WorkerPool(
         channels.make,
         renderer=renderer,
@@ -304,7 +304,7 @@ def _build_workers(
         clock=clock,
         notifiers=notifiers,
         meters=delivery_metrics.meters,
-        apply=partial(apply_resolution, public_url=settings.public_url),
+        apply=closures.apply,
     )
     context = SyncContext(
         database,
@@ -336,9 +336,14 @@ def _build_workers(
         context=context,
         read=read,
         syncs=LoopGroup(
-            {**make_sync_loops(providers, context, read), **inbox.make_readers(providers)}
+            {
+                **make_sync_loops(providers, context, read),
+                **inbox.make_readers(providers),
+                **closures.make_loops(providers),
+            }
         ),
         inbox=inbox,
+        closures=closures,
         investigations=build_investigations(
             plugins,
             database,

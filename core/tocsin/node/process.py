@@ -28,7 +28,13 @@ from tocsin.delivery import (
 from tocsin.erasure import TombstoneFile, follow_erasures
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.events import Notifiers
-from tocsin.incidents import DocumentRebuild, PushInbox, SyncContext, SyncMeters
+from tocsin.incidents import (
+    DocumentRebuild,
+    PushInbox,
+    SyncContext,
+    SyncMeters,
+    TicketClosures,
+)
 from tocsin.loops import LoopGroup, run_forever, run_unless_stopped
 from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import InvestigationRuntime
@@ -65,6 +71,7 @@ class Workers:
     read: SyncMeters
     syncs: LoopGroup
     inbox: PushInbox
+    closures: TicketClosures
     investigations: InvestigationRuntime
     scheduler: Scheduler
     retention: Retention

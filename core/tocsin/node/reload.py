@@ -300,12 +300,15 @@ class Reloader:
         workers, plugins = self._node.workers, self._node.state.plugins
         changed = select_names("providers", prepared.changed)
         started: dict[str, Provider] = prepared.select("providers")
-        await workers.syncs.replace([*changed, *(f"intake {name}" for name in changed)], {})
+        ended = [f"{prefix}{name}" for prefix in ("", "intake ", "closures ") for name in changed]
+        await workers.syncs.replace(ended, {})
         prepared.update("providers", plugins.providers)
         workers.inbox.replace(changed, started.values())
         await workers.investigations.write_backs.replace(plugins.providers)
         syncs = make_sync_loops(started.values(), workers.context, workers.read)
-        await workers.syncs.replace((), {**syncs, **workers.inbox.make_readers(started.values())})
+        readers = workers.inbox.make_readers(started.values())
+        closers = workers.closures.make_loops(started.values())
+        await workers.syncs.replace((), {**syncs, **readers, **closers})
 
     async def _retire(self, prepared: PreparedPlugins) -> None:
         """Close what was replaced at the last reload; requests of the replaced may be under way."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from tocsin.errors import ConfigurationProblem
 from tocsin.fields import PluginSettings, SettingsOrigin
 from tocsin.hookspecs import Capability, Channel, Enricher, Intake, Investigator, Provider
+from tocsin.model import IncidentStatus
 from tocsin.observables import EnvironmentSettings
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR, describe_unknown
@@ -40,6 +41,10 @@ def find_unsupported_write_back(
     }
     for name, problem in lacking.items():
         yield name, f"{settings.plugin!r} {problem}", "remove it"
+    closes = Capability.STATUS in able and IncidentStatus.CLOSED in kind.settable
+    if settings.close_from_tickets and not closes:
+        found = f"{settings.plugin!r} cannot close incidents"
+        yield "close_from_tickets", found, "remove it, and close incidents in the SIEM"
     status, needs_comment = settings.write_back_status, Capability.COMMENT in able
     if status and needs_comment and not settings.write_back and not lacking:
         found = f"found {status.value!r}, but `write_back` is off"

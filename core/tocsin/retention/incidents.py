@@ -56,6 +56,7 @@ from tocsin.store.tables import (
     remote_objects,
     removed_incidents,
     rereads,
+    siem_closures,
     write_backs,
 )
 
@@ -95,7 +96,7 @@ def remove_incidents(
     records = [str(number) for number in numbers]
     is_indexed = (documents.c.kind == "incident", documents.c.record.in_(records))
     connection.execute(delete(documents).where(*is_indexed))
-    for table in (*_PARTS, write_backs):
+    for table in (*_PARTS, siem_closures, write_backs):
         connection.execute(delete(table).where(table.c.incident_number.in_(numbers)))
     connection.execute(delete(incident_documents).where(incident_documents.c.number.in_(numbers)))
     connection.execute(delete(incidents).where(incidents.c.number.in_(numbers)))

@@ -951,6 +951,31 @@ Index(
     postgresql_where=IS_UNENDED,
 )
 
+# Closures of incidents at their SIEMs after people closed their tickets, one for each incident
+siem_closures = Table(
+    "siem_closures",
+    metadata,
+    Column("incident_number", BigInteger, primary_key=True, autoincrement=False),
+    Column("provider", String(100), nullable=False),
+    Column("external_id", String(500), nullable=False),
+    Column("destination", String(100), nullable=False),
+    Column("ticket", Text, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("reason", Text),
+    Column("due_at", Timestamp, nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("finished_at", Timestamp),
+    Index("ix_siem_closures_created_at", "created_at"),
+)
+Index(
+    "ix_siem_closures_due",
+    siem_closures.c.provider,
+    siem_closures.c.due_at,
+    sqlite_where=siem_closures.c.state == "pending",
+    postgresql_where=siem_closures.c.state == "pending",
+)
+
 # Comments to write to incidents in their SIEMs
 write_backs = Table(
     "write_backs",

@@ -9,7 +9,7 @@ from tocsin.testing import Case
 from tocsin.testing.conformance import ProviderConformance
 from tocsin_connectors.siem.qradar import QRadar
 
-from .simulator import SETTINGS, QRadarSimulator, offense_id
+from .simulator import REASON, SETTINGS, QRadarSimulator, offense_id
 
 
 class TestQRadar(ProviderConformance):
@@ -19,7 +19,7 @@ class TestQRadar(ProviderConformance):
     simulator = QRadarSimulator
 
     def settings(self, url: str) -> Mapping[str, Any]:
-        return {"url": url, **SETTINGS}
+        return {"url": url, **SETTINGS, "closing_reason_id": REASON}
 
     def external_id(self, case: Case) -> str:
         return str(offense_id(case))

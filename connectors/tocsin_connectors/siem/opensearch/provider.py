@@ -187,6 +187,8 @@ class OpenSearch(LookbackProvider[OpenSearchSettings]):
         found = self.to_incident(record)
         return found and await self.complete(found, record)
 
+    settable = frozenset({IncidentStatus.ACTIVE})
+
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Acknowledge an alert, unless it is acknowledged already.
 

@@ -57,18 +57,17 @@ def resolve_incidents(
 
 def _find_resolution(row: Row[Any], source: StatusSource) -> RemoteResolution | None:
     """Return the decision, None if there is none, or if it is not mapped to a disposition."""
-    outcome = None
+    outcome = _NO_DISPOSITION
     if not row.is_open:
-        if row.closed_here_at is not None:
+        known = [name for name in (row.resolution, row.status) if name in source.resolutions]
+        if row.closed_here_at is not None or not known:
             return None
-        by_status = source.resolutions.get(row.status, _NO_DISPOSITION)
-        outcome = source.resolutions.get(row.resolution, by_status)
-        if outcome == _NO_DISPOSITION:
-            return None
+        outcome = source.resolutions[known[0]]
     named = " / ".join(filter(None, (row.status, row.resolution)))
     return RemoteResolution(
         incident_number=row.incident_number,
         destination=source.destination,
-        disposition=None if outcome is None else IncidentDisposition(outcome),
+        disposition=None if outcome == _NO_DISPOSITION else IncidentDisposition(outcome),
+        is_closed=not row.is_open,
         reason=f"{row.remote_id}: {named}",
     )

@@ -62,6 +62,23 @@ class StatusRules(HttpConformance):
             self._sets()
             expect_failure(await catch_failure(self._set(harness, harness.case())), Refused)
 
+    @rule
+    async def test_incidents_are_closed(self) -> None:
+        """`set_status` closes an incident, unless `settable` leaves out Closed.
+
+        People close tickets, and expect the SIEM to follow.
+        """
+        async with self.harness() as harness:
+            self._sets()
+            if IncidentStatus.CLOSED not in self.provider.settable:
+                does_not_apply("the provider cannot close incidents")
+            case, other = await _arrived(harness)
+            name = self.external_id(case)
+            await harness.provider.set_status(name, IncidentStatus.CLOSED)
+            found = _shown_record(harness, case).status
+            expect(found is IncidentStatus.CLOSED, f"the incident is {found}")
+            _expect_at(harness, other)
+
     def _sets(self) -> None:
         if Capability.STATUS not in self.provider.capabilities():
             does_not_apply(f"the provider does not offer {Capability.STATUS}")

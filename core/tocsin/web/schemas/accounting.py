@@ -17,7 +17,11 @@ from tocsin.web.schemas.examples import DELIVERY_ID, EVENT_ID, FINISHED, SESSION
 from tocsin.web.schemas.fields import Timestamp
 from tocsin.web.schemas.push import WaitingPushes
 from tocsin.web.schemas.sessions import WriteBackOutcome
-from tocsin.web.schemas.status_mismatches import RemoteStatusSummary, TracedRemoteObject
+from tocsin.web.schemas.status_mismatches import (
+    RemoteStatusSummary,
+    SiemClosure,
+    TracedRemoteObject,
+)
 from tocsin.web.schemas.stops import PastStop
 from tocsin.web.schemas.triage import TracedTriage
 
@@ -184,9 +188,8 @@ class Trace(ResponseModel):
     coverage: CoverageInterval
     alert: AlertOutcome
     events: list[TracedEvent]
-    remote_objects: list[TracedRemoteObject] = Field(
-        description="Its tickets and other objects at destinations with `status_interval`."
-    )
+    remote_objects: list[TracedRemoteObject] = Field(description="Objects with a read status.")
+    siem_closure: SiemClosure | None = Field(description="Latest closure that a ticket caused.")
     triage: list[TracedTriage] = Field(
         description=f"Changes to its triage, oldest first: at most the latest {MAX_HISTORY}."
     )
@@ -379,6 +382,7 @@ class Proof(ResponseModel):
     )
     triage: PeriodTriage
     remote_statuses: list[RemoteStatusSummary]
+    siem_closures: dict[str, int] = Field(description="Closures that tickets caused, by state.")
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     changes: dict[str, int] = Field(
         description="Number of changes that plugins or destinations follow, by outcome."

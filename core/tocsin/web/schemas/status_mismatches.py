@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from tocsin.incidents import ClosureState
 from tocsin.model import IncidentStatus, Json, StatusMismatch
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.examples import FINISHED
@@ -48,6 +49,26 @@ class TracedRemoteObject(RemoteObjectItem):
     mismatch: StatusMismatch | None = Field(
         description="How it does not match the incident; null if it does."
     )
+
+
+class SiemClosure(ResponseModel):
+    """Closure of an incident at its SIEM, after people closed its ticket."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "destination": "soc-queue",
+        "ticket": "SEC-7: Done / Won't Do",
+        "state": "written",
+        "failures": 0,
+        "finished_at": FINISHED,
+    }
+
+    destination: str
+    ticket: str
+    state: ClosureState
+    failures: int
+    reason: str | None = Field(description="Reason of the last failure.")
+    created_at: datetime
+    finished_at: datetime | None
 
 
 class StatusMismatchItem(RemoteObjectItem):

@@ -1,0 +1,133 @@
+"""Worker that closes incidents at their SIEMs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+from sqlalchemy import Connection
+
+from tocsin.clock import Clock, isoformat
+from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
+from tocsin.hookspecs import Provider
+from tocsin.incidents.closures.repository import (
+    Closure,
+    ClosureState,
+    cancel_closure,
+    claim_closure,
+    has_due_closure,
+    plan_closure,
+    settle_closure,
+)
+from tocsin.incidents.resolutions import apply_resolution
+from tocsin.loops import PLUGIN_FAILURES, SILENCE, Loop, run_forever, was_cancelled
+from tocsin.model import IncidentStatus, RemoteResolution
+from tocsin.store import Database
+
+RETRY_DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
+"""Delay after each consecutive failure; after the last one the closure has failed."""
+_MISCONFIGURED = timedelta(hours=1)
+_TIMEOUT = timedelta(minutes=2)
+_LEASE = 2 * _TIMEOUT
+_PAUSE = timedelta(seconds=10)
+_log = structlog.get_logger()
+
+
+class TicketClosures:
+    """Applies what people decided in tickets: dispositions, and closures at the SIEM.
+
+    Only providers with `close_from_tickets` are written to. A status that is set already is not
+    written again, so that a node that is killed repeats nothing.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        providers: Mapping[str, Provider],
+        public_url: str,
+    ) -> None:
+        """Take the providers; the mapping may change later."""
+        self._database = database
+        self._clock = clock
+        self._providers = providers
+        self._public_url = public_url
+
+    def apply(self, connection: Connection, resolution: RemoteResolution, now: datetime) -> None:
+        """Apply a resolution to its incident, and plan or cancel its closure at the SIEM."""
+        apply_resolution(connection, resolution, now, public_url=self._public_url)
+        if resolution.is_closed:
+            closing = {name for name, each in self._providers.items() if _closes(each)}
+            plan_closure(connection, resolution, closing, now)
+        else:
+            cancel_closure(connection, resolution.incident_number)
+
+    def make_loops(self, providers: Iterable[Provider]) -> dict[str, Loop]:
+        """Return the loops that close incidents of these providers, by their names."""
+        return {
+            f"closures {provider.tools.name}": partial(
+                run_forever,
+                partial(self._step, provider),
+                self._clock,
+                "incident closer",
+                silence=_TIMEOUT + _PAUSE + SILENCE,
+                provider=provider.tools.name,
+            )
+            for provider in providers
+            if _closes(provider)
+        }
+
+    async def _step(self, provider: Provider) -> None:
+        if not await self.close_next(provider):
+            await self._clock.sleep(_PAUSE)
+
+    async def close_next(self, provider: Provider) -> bool:
+        """Close the next incident that is due; return whether that was possible."""
+        name, now = provider.tools.name, self._clock.now()
+        if not await self._database.lookup(has_due_closure, name, now):
+            return False
+        held = await self._database.write(claim_closure, name, now, now + _LEASE)
+        if held is None:
+            return False
+        try:
+            async with asyncio.timeout(_TIMEOUT.total_seconds()):
+                await provider.set_status(held.external_id, IncidentStatus.CLOSED)
+        except PLUGIN_FAILURES as error:
+            if was_cancelled():
+                raise
+            await self._fail(name, held, error)
+            return False
+        done = {"state": ClosureState.WRITTEN, "reason": None}
+        await self._database.write(settle_closure, held, self._clock.now(), **done)
+        return True
+
+    async def _fail(self, provider: str, held: Closure, error: BaseException) -> None:
+        reason, now, failures = _describe_error(error), self._clock.now(), held.failures + 1
+        facts = {"provider": provider, "incident": held.incident_number, "reason": reason}
+        is_final = isinstance(error, Refused) or failures > len(RETRY_DELAYS)
+        if is_final and not isinstance(error, Misconfigured):
+            failed = {"state": ClosureState.FAILED, "failures": failures, "reason": reason}
+            await self._database.write(settle_closure, held, now, **failed)
+            _log.warning("incident not closed", **facts)
+            return
+        delay = RETRY_DELAYS[min(held.failures, len(RETRY_DELAYS) - 1)]
+        if isinstance(error, Misconfigured):  # not a failure of the closure
+            delay, failures = _MISCONFIGURED, held.failures
+        elif isinstance(error, TryLater) and error.after is not None:
+            delay = max(delay, error.after)
+        later = {"failures": failures, "reason": reason, "due_at": now + delay}
+        await self._database.write(settle_closure, held, now, **later)
+        _log.warning("closure postponed", **facts, again_at=isoformat(now + delay))
+
+
+def _closes(provider: Provider) -> bool:
+    return bool(provider.settings.close_from_tickets)
+
+
+def _describe_error(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "the SIEM did not respond in time"
+    return str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
