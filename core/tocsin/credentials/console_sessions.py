@@ -11,11 +11,14 @@ from hashlib import sha256
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 
+from tocsin.identifiers import new_id
 from tocsin.model import Vocabulary
 from tocsin.store.tables import console_sessions
 
 LONGEST_SESSION = timedelta(hours=12)
 """Maximum length of a session: a long working day."""
+USE_PRECISION = timedelta(minutes=5)
+"""The interval at which the last use of a session is stored."""
 _CLAIMED = timedelta(seconds=30)  # longer than the issuer is waited for
 
 
@@ -48,6 +51,28 @@ _INCLUDED: Mapping[ConsoleRole, Collection[ConsoleRole]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class SessionOrigin:
+    """Where a session was begun."""
+
+    address: str | None = None
+    browser: str | None = None
+    """The header `User-Agent`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSession:
+    """A session in the list of its user's sessions."""
+
+    id: str | None
+    """None for sessions that an earlier version began."""
+    is_current: bool
+    begun_at: datetime
+    used_at: datetime | None
+    expires_at: datetime
+    origin: SessionOrigin
+
+
+@dataclass(frozen=True, slots=True)
 class ConsoleSession:
     """A signed-in user."""
 
@@ -65,6 +90,9 @@ class ConsoleSession:
     """Time of the next check with the issuer; None for admin tokens, which need none."""
     valid_until: datetime | None = None
     """End of the session unless a check succeeds before."""
+    origin: SessionOrigin = field(default_factory=SessionOrigin)
+    used_at: datetime | None = None
+    """Last use, within `USE_PRECISION`."""
 
     def is_due(self, now: datetime) -> bool:
         """Return whether the issuer is to be asked again."""
@@ -89,6 +117,10 @@ def begin_session(
         "begun_at": now,
         "expires_at": expires_at,
         "sid": session.sid,
+        "id": new_id("cse"),
+        "address": session.origin.address,
+        "browser": session.origin.browser,
+        "used_at": now,
         **_describe_check(session),
     }
     connection.execute(delete(_table).where(_c.expires_at <= now))
@@ -110,7 +142,44 @@ def find_session(connection: Connection, secret: str, now: datetime) -> ConsoleS
         sealed_grant=row.sealed_grant,
         check_at=row.check_at,
         valid_until=row.valid_until,
+        used_at=row.used_at,
     )
+
+
+def record_use(connection: Connection, secret: str, now: datetime) -> None:
+    """Store the use of a session; the caller does so once per `USE_PRECISION`."""
+    connection.execute(update(_table).where(_c.digest == _digest(secret)).values(used_at=now))
+
+
+def list_own_sessions(
+    connection: Connection, principal: str, secret: str, now: datetime
+) -> list[OwnSession]:
+    """Return the sessions of a principal, newest first; the one with the secret is current."""
+    query = select(_table).where(_c.principal == principal, _c.expires_at > now)
+    rows = connection.execute(query.order_by(_c.begun_at.desc(), _c.digest))
+    return [
+        OwnSession(
+            row.id,
+            row.digest == _digest(secret),
+            row.begun_at,
+            row.used_at,
+            row.expires_at,
+            SessionOrigin(row.address, row.browser),
+        )
+        for row in rows
+    ]
+
+
+def end_own_session(connection: Connection, principal: str, id_: str) -> bool:
+    """End a session of a principal by its ID, and return whether there was one."""
+    found = delete(_table).where(_c.principal == principal, _c.id == id_)
+    return connection.execute(found).rowcount > 0
+
+
+def end_other_sessions(connection: Connection, principal: str, secret: str) -> int:
+    """End all sessions of a principal but that with the secret, and return their number."""
+    others = delete(_table).where(_c.principal == principal, _c.digest != _digest(secret))
+    return connection.execute(others).rowcount
 
 
 def claim_check(connection: Connection, secret: str, now: datetime) -> bool:

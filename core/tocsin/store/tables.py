@@ -1210,6 +1210,11 @@ console_sessions = Table(
     Column("sealed_grant", Text, info={"encrypted": GRANT_PURPOSE}),
     Column("check_at", Timestamp),
     Column("valid_until", Timestamp),  # unless a check succeeds before
+    # For the list of a person's sessions; null if an earlier version began the session
+    Column("id", String(40)),
+    Column("address", Text),
+    Column("browser", Text),  # the header User-Agent
+    Column("used_at", Timestamp),
 )
 
 sign_in_links = Table(

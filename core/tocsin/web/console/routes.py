@@ -17,6 +17,7 @@ from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
 from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, live_path
+from tocsin.web.console.own_sessions import OWN_SESSIONS, OWN_SESSIONS_PAGE, OwnSessionRoutes
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
 from tocsin.web.console.plugin_pages import build_plugin_pages
@@ -70,7 +71,10 @@ _VIEWS = (
     audit,
 )
 
-PAGES: tuple[ConsolePage, ...] = tuple(page for view in _VIEWS for page in view.PAGES)
+PAGES: tuple[ConsolePage, ...] = (
+    *(page for view in _VIEWS for page in view.PAGES),
+    OWN_SESSIONS_PAGE,
+)
 ACTIONS: tuple[ConsoleAction, ...] = tuple(action for view in _VIEWS for action in view.ACTIONS)
 MESSAGES: dict[str | None, str] = {message_key(action): action.message for action in ACTIONS}
 """Success messages of the actions by their keys."""
@@ -101,6 +105,7 @@ def add_console(
         render = partial(console.render, _BY_PATH[action.page])
         performer = ActionHandler(action, services, console.sessions, render)
         post(action.path, console.guarded(performer.perform))
+    post(OWN_SESSIONS, console.guarded(OwnSessionRoutes(services, console.sessions).end))
     post(SAVED_VIEWS, console.guarded(SavedViewRoutes(console.sessions).change))
     sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))

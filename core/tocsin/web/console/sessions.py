@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from tocsin import audit
 from tocsin.credentials import (
+    USE_PRECISION,
     ConsoleRole,
     ConsoleSession,
     NoLongerSignedIn,
@@ -24,6 +25,7 @@ from tocsin.credentials import (
     is_form_token,
     postpone_check,
     recheck_session,
+    record_use,
     renew_session,
 )
 from tocsin.errors import AccessDeniedError, TocsinError
@@ -98,11 +100,17 @@ class ConsoleSessions:
             raise NotSignedIn("not signed in")
         if user.session.is_due(self._services.clock.now()):
             user = await self._check(request, user)
+        await self._record_use(user)
         if not user.session.role.includes(role):
             raise ProblemError(
                 403, f"The role {role} is required. You have the role {user.session.role}."
             )
         return user
+
+    async def _record_use(self, user: SignedInUser) -> None:
+        now, used_at = self._services.clock.now(), user.session.used_at
+        if used_at is None or now - used_at >= USE_PRECISION:
+            await self._services.database.write_behind(record_use, user.secret, now)
 
     async def _check(self, request: web.Request, user: SignedInUser) -> SignedInUser:
         """Return the user as the issuer describes them now."""

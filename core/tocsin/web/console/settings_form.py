@@ -19,6 +19,7 @@ _ACRONYMS = {
     "tlp": "TLP",
     "url": "URL",
     "urls": "URLs",
+    "cloudevents": "CloudEvents",
 }
 _SECTIONS = {
     "Events and filters": ("events", "min_severity", "providers", "when", "template", "ordered"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from aiohttp import web
@@ -19,6 +20,7 @@ from tocsin.credentials import (
     NoLongerSignedIn,
     OidcSignIn,
     Principal,
+    SessionOrigin,
     SignInResult,
     TokenError,
     begin_session,
@@ -30,6 +32,7 @@ from tocsin.credentials import (
 )
 from tocsin.errors import AccessDeniedError, RequestError
 from tocsin.logs import SampledLog
+from tocsin.store import clean_text
 from tocsin.web.authentication import PRESENTED, AccessControl
 from tocsin.web.client_addresses import address_key
 from tocsin.web.console import rendering
@@ -41,6 +44,7 @@ from tocsin.web.problems import ProblemError, describe_error
 from tocsin.web.request_problems import ISSUER_UNAVAILABLE
 
 SIGN_IN = "/sign-in"
+_LONGEST_BROWSER = 300
 _INVALID_LINK = (
     "This sign-in link is invalid, has expired or was already used. "
     "To get a new link, run `tocsin admin sign-in-link` on the server."
@@ -163,7 +167,9 @@ class SignInRoutes:
         before = self._sessions.find(connection, request)
         if before is not None:  # the new cookie replaces this session
             end_session(connection, before.secret)
-        return begin_session(connection, session, now)
+        browser = clean_text(request.headers.get("User-Agent", ""), _LONGEST_BROWSER)
+        origin = SessionOrigin(self._services.addresses.find(request), browser)
+        return begin_session(connection, replace(session, origin=origin), now)
 
     def form(self, place: str, fault: ProblemError | None = None) -> web.Response:
         """Return the sign-in page, which redirects to `place` afterwards."""
