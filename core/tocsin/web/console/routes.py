@@ -47,6 +47,7 @@ from tocsin.web.console.views import (
     schedules,
     search,
     suppressions,
+    ticket_statuses,
 )
 from tocsin.web.context import ApiServices
 from tocsin.web.problems import ProblemError, describe_error
@@ -63,6 +64,7 @@ _VIEWS = (
     deliveries,
     destinations,
     suppressions,
+    ticket_statuses,
     providers,
     quarantine,
     api_keys,
