@@ -58,7 +58,7 @@ def add_delivery(
     event = event or add_event(connection, **of_event)
     subject = connection.scalars(select(events.c.subject).where(events.c.id == event)).one()
     row = {
-        "id": new_id("dlv"),
+        "id": members.pop("id", None) or new_id("dlv"),
         "event_id": event,
         "destination": to,
         "subject": subject,

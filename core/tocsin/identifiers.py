@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import count
+from secrets import randbits
 from threading import Lock
 from time import time_ns
 
@@ -40,6 +42,9 @@ def first_id(kind: str, moment: datetime) -> str:
 
 
 _ulids = _MonotonicUlids()
+_TIME = slice(4, 14)
+_MOST_RANDOM = slice(-10, None)
+_derived = count(randbits(30))
 
 
 def new_id(kind: str) -> str:
@@ -48,3 +53,13 @@ def new_id(kind: str) -> str:
     The identifiers of one process sort by creation order.
     """
     return f"{kind}_{_ulids.next()}"
+
+
+def derive_id(kind: str, source: str) -> str:
+    """Return a new identifier with the time of another one, of a kind of three letters.
+
+    Those of different sources sort as these do. The last 30 bits are a counter of this process.
+    """
+    number = next(_derived)
+    end = "".join([_PAIRS[number >> shift & 1023] for shift in (20, 10, 0)])
+    return f"{kind}_{source[_TIME]}{source[_MOST_RANDOM]}{end}"

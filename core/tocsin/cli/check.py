@@ -35,6 +35,7 @@ from tocsin.registry import (
     start_plugins,
     table_path,
 )
+from tocsin.retention import find_partition_problems
 from tocsin.settings import Settings, load_settings
 from tocsin.store import (
     CLOCK_TOLERANCE,
@@ -187,6 +188,7 @@ async def _check_database(
                 report.note("database", replica.found)
             else:
                 report.fail("database", f"{replica.found}; {replica.remedy}")
+        await _report_partitions(database, report)
         await _report_drift(database, configuration, report)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
@@ -198,6 +200,12 @@ async def _check_database(
         report.fail("database", str(error))
     finally:
         await database.close()
+
+
+async def _report_partitions(database: Database, report: CheckReport) -> None:
+    """Report what is wrong with the partitions of a PostgreSQL database."""
+    for found, remedy in await database.read(find_partition_problems, SystemClock().now()):
+        report.warn("database", f"{found}; {remedy}")
 
 
 async def _report_drift(

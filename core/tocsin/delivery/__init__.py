@@ -57,7 +57,7 @@ from tocsin.delivery.history.repository import (
     load_event,
     summarize_attempt,
 )
-from tocsin.delivery.history.retention import remove_events
+from tocsin.delivery.history.retention import remove_events, remove_month, remove_strays
 from tocsin.delivery.metrics.gauges import read_backlogs
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
@@ -187,6 +187,8 @@ __all__ = [
     "release_on_hold",
     "release_restored_deliveries",
     "remove_events",
+    "remove_month",
+    "remove_strays",
     "replay_batch",
     "replay_delivery",
     "requeue_destination",

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Select, func, select, text
 
 from tocsin.metrics import Metrics
+from tocsin.store import PARTITIONED, count_others, list_months
 from tocsin.store.tables import (
     EPOCH,
     audit,
@@ -44,9 +45,12 @@ _SQLITE = text(
     "SELECT m.tbl_name, sum(s.pgsize) FROM dbstat s JOIN sqlite_schema m ON m.name = s.name "
     "WHERE s.aggregate = TRUE GROUP BY m.tbl_name"
 )
+# Partitions count for their table
 _POSTGRES = text(
-    "SELECT relname, pg_total_relation_size(oid) FROM pg_class "
-    "WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+    "SELECT coalesce(parent.relname, c.relname), sum(pg_total_relation_size(c.oid)) "
+    "FROM pg_class c LEFT JOIN pg_inherits ON inhrelid = c.oid "
+    "LEFT JOIN pg_class parent ON parent.oid = inhparent "
+    "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1"
 )
 _HAS_DBSTAT = text("SELECT sqlite_compileoption_used('ENABLE_DBSTAT_VTAB')")
 INDEX = "documents_index"
@@ -64,11 +68,21 @@ class Growth:
     """The time of the oldest row of each kind; None without any."""
     bytes: Mapping[str, int]
     """The size of each table with its indexes; empty where SQLite cannot say."""
+    last_month: datetime | None
+    """The end of the last month that has partitions; None without partitions."""
+    others: int
+    """The number of rows in partitions of no month."""
 
 
 def measure_growth(connection: Connection) -> Growth:
     """Measure what is stored."""
-    return Growth(find_oldest(connection), measure_tables(connection))
+    months = list_months(connection)
+    return Growth(
+        oldest=find_oldest(connection),
+        bytes=measure_tables(connection),
+        last_month=months[-1].end if months else None,
+        others=count_others(connection),
+    )
 
 
 def find_oldest(connection: Connection) -> dict[str, datetime | None]:
@@ -103,11 +117,20 @@ class GrowthGauges:
         )
         self._kept = metrics.gauge(
             "tocsin_retention_seconds",
-            "Retention limit of each kind of record that has a limit",
+            "Age at which records of each kind are removed, for kinds with a limit",
             "kind",
         )
         self._bytes = metrics.gauge(
             "tocsin_table_bytes", "Size of a table with its indexes, in bytes", "table"
+        )
+        self._last_month = metrics.gauge(
+            "tocsin_partitions_end_timestamp_seconds",
+            "End of the last month with partitions, on PostgreSQL",
+            "table",
+        )
+        self._others = metrics.gauge(
+            "tocsin_partitions_other_rows",
+            "Rows in the partitions of no month, on PostgreSQL",
         )
 
     def show_limits(self, limits: Mapping[str, timedelta]) -> None:
@@ -121,5 +144,9 @@ class GrowthGauges:
         for kind, moment in growth.oldest.items():
             if moment is not None:
                 self._oldest.labels(kind).set((moment - EPOCH).total_seconds())
+        self._others.set(growth.others)
+        if growth.last_month is not None:
+            for table in PARTITIONED:
+                self._last_month.labels(table).set((growth.last_month - EPOCH).total_seconds())
         for table, size in growth.bytes.items():
             self._bytes.labels(table).set(size)

@@ -18,9 +18,18 @@ from tocsin.loops import SILENCE, beat, run_forever
 from tocsin.registry import RetentionSettings
 from tocsin.retention.growth import GrowthGauges, measure_growth
 from tocsin.retention.incidents import remove_incidents
+from tocsin.retention.partitions import PartitionKeeper, list_latest_removals
 from tocsin.retention.records import remove_coverage, remove_documents, remove_edges
 from tocsin.retention.sessions import remove_sessions
-from tocsin.store import Archive, Database, RemovalBatch, reclaim_space
+from tocsin.store import (
+    CLOCK_TOLERANCE,
+    Archive,
+    Database,
+    RemovalBatch,
+    describe_offset,
+    measure_offset,
+    reclaim_space,
+)
 
 _HOUR = timedelta(hours=1)
 _log = structlog.get_logger()
@@ -36,6 +45,8 @@ class RetentionRule:
     kind: str
     keep: timedelta
     remove: Remove
+    by_month: bool = False
+    """Whether whole months are dropped first, on a database with partitions."""
 
 
 class Retention:
@@ -54,6 +65,7 @@ class Retention:
         self._rules = rules
         self._archive = archive
         self._gauges = gauges
+        self._partitions = PartitionKeeper(database, clock)
 
     async def run(self) -> None:
         """Remove what is old now and once an hour, until cancelled."""
@@ -61,10 +73,20 @@ class Retention:
 
     async def _step(self) -> None:
         beat()  # a full archive is logged, and is no reason to take the node out of service
-        await self.remove_old()
+        await self._partitions.add_months()
+        if await self._is_on_time():
+            await self.remove_old()
         if self._gauges is not None:
             self._gauges.show(await self._database.read(measure_growth))
         await self._clock.sleep(_HOUR)
+
+    async def _is_on_time(self) -> bool:
+        """Return whether this node's clock is the database's; one ahead would remove too much."""
+        offset = await self._database.read(measure_offset, self._clock)
+        if offset is None or abs(offset) < CLOCK_TOLERANCE:
+            return True
+        _log.error("nothing is removed: the clock is wrong", offset=describe_offset(offset))
+        return False
 
     async def remove_old(self) -> int:
         """Remove everything that is old, and return its number."""
@@ -79,6 +101,8 @@ class Retention:
 
     async def _apply(self, rule: RetentionRule) -> int:
         before, removed = self._clock.now() - rule.keep, 0
+        if rule.by_month:
+            await self._partitions.drop_months(before, self._archive)
         since = None
         while True:
             batch = await self._database.write_behind(rule.remove, since, before, self._archive)
@@ -106,10 +130,10 @@ def build_retention(
         "audit": partial(remove_entries, audit_key),
     }
     rules = [
-        RetentionRule(kind, keep, remove)
+        RetentionRule(kind, keep, remove, by_month=kind == "events")
         for kind, remove in removers.items()
         if (keep := getattr(settings, kind)) is not None
     ]
-    gauges.show_limits(settings.limits)
+    gauges.show_limits(list_latest_removals(settings, has_months=database.is_shared))
     archive = None if settings.archive is None else Archive(settings.archive)
     return Retention(database, clock, rules, archive, gauges)

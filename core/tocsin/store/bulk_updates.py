@@ -32,12 +32,16 @@ class BulkUpdate:
     those in `types`. The insert takes its columns from members of the tuple, as `inserted` names
     them. PostgreSQL runs one statement over arrays, and needs no transaction around it. SQLite runs
     the two for each tuple: to read an array from JSON takes longer.
+
+    The statement for PostgreSQL has the range of the keys in the column `key`. Without it, all
+    partitions would be looked at, and perhaps read as a whole.
     """
 
     def __init__(
         self,
         build: Callable[[Mapping[str, ColumnElement[Any]]], Update],
         types: Mapping[str, TypeEngine[Any]],
+        key: ColumnElement[Any],
         into: Table,
         inserted: Mapping[str, str],
     ) -> None:
@@ -52,7 +56,10 @@ class BulkUpdate:
         self._insert = BulkStatement(insert(into), list(inserted))
         self._pick_updated = itemgetter(*map(self._names.index, types))
         self._pick_inserted = itemgetter(*map(self._names.index, inserted.values()))
-        self._set = _build_update_and_insert(build, {**types, **others}, into, inserted)
+        is_near = key.between(bindparam("least"), bindparam("most"))
+        self._set = _build_update_and_insert(
+            lambda new: build(new).where(is_near), {**types, **others}, into, inserted
+        )
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> set[Any]:
         """Run the statement, and return the keys of the rows that the update found."""
@@ -64,7 +71,9 @@ class BulkUpdate:
             self._insert.run(connection, logged)
             return found
         arrays = dict(zip(self._names, map(list, zip(*rows, strict=True)), strict=True))
-        return set(connection.scalars(self._set, arrays))
+        keys = [row[0] for row in rows]
+        near = {"least": min(keys), "most": max(keys)}
+        return set(connection.scalars(self._set, {**arrays, **near}))
 
 
 def _build_update_and_insert(

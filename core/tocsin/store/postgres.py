@@ -20,6 +20,7 @@ from tocsin.store.driver_queries import DriverQuery, Values
 from tocsin.store.driver_sessions import DriverSessions
 from tocsin.store.faults import describe_connection_failure, describe_fault
 from tocsin.store.notifications import ALL_TOPICS, ANNOUNCED, CHANNEL, Listener
+from tocsin.store.partitions import keep_partitions
 from tocsin.store.postgres_engine import make_engine
 from tocsin.store.redactor import ERASURE_KEY
 from tocsin.store.row_batches import RowBatches
@@ -150,6 +151,7 @@ class PostgresDatabase(Database):
         def operate(connection: Connection) -> T:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             allow_long_transaction(connection)
+            keep_partitions(connection)
             return operation(connection, *args, **kwargs)
 
         return await self._run(self._engine.sync_engine.begin, operate)

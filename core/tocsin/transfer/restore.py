@@ -52,6 +52,7 @@ from tocsin.transfer.rows import (
     Row,
     RowWriter,
     advance_counter,
+    close_cursors,
     compare_table,
     empty_table,
     suspend_triggers,
@@ -108,6 +109,7 @@ class Restore:
         for table in self.manifest.tables:
             expected = (table.rows, table.digest)
             compare_table(connection, table.layout, expected, derive_digest_key(self.key))
+        close_cursors(connection)
         create_schema(connection)
         rebuild_derived(connection)
         return self._settle(connection)

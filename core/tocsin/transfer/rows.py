@@ -112,6 +112,15 @@ def read_rows(connection: Connection, layout: TableLayout) -> Iterator[Row]:
     yield from result
 
 
+def close_cursors(connection: Connection) -> None:
+    """Close the cursors of rows that were read in this transaction, so that tables can be altered.
+
+    asyncpg leaves them open on PostgreSQL.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("CLOSE ALL")
+
+
 class RowWriter:
     """Stores rows in one table, in a transaction that has begun."""
 

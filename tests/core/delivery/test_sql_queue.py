@@ -8,7 +8,7 @@ from sqlalchemy.dialects import sqlite
 
 from present_nodes import attending, until_heard
 from tocsin.delivery.queue.queue import DeliveryQueue
-from tocsin.delivery.queue.statements import CLAIMS
+from tocsin.delivery.queue.statements import SELECT_DUE
 from tocsin.events import emit_events
 from tocsin.store.sqlite import make_engine
 from tocsin.store.tables import metadata
@@ -54,11 +54,11 @@ async def test_a_node_hears_what_another_announces(database, migrated_url, clock
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (CLAIMS[False, False], "ix_deliveries_due (destination=? AND due_at<?)"),
-        (CLAIMS[True, False], "ix_deliveries_due (destination=? AND due_at<?)"),
-        (CLAIMS[True, False], "ix_deliveries_waiting (destination=? AND subject=?)"),
-        (CLAIMS[False, True], "ix_deliveries_due (destination=?)"),
-        (CLAIMS[True, True], "ix_deliveries_due (destination=?)"),
+        (SELECT_DUE[False, False], "ix_deliveries_due (destination=? AND due_at<?)"),
+        (SELECT_DUE[True, False], "ix_deliveries_due (destination=? AND due_at<?)"),
+        (SELECT_DUE[True, False], "ix_deliveries_waiting (destination=? AND subject=?)"),
+        (SELECT_DUE[False, True], "ix_deliveries_due (destination=?)"),
+        (SELECT_DUE[True, True], "ix_deliveries_due (destination=?)"),
     ],
 )
 async def test_a_claim_walks_the_indexes_of_what_waits(tmp_path, statement, index):

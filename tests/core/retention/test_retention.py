@@ -24,6 +24,7 @@ from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.store import IncidentPolicy, store_page
 from tocsin.knowledge import ObservedRelation, SearchIndexer, record_relations
 from tocsin.model import Alert, Entity, EntityKind, Incident, Node, Page, RelationType, Severity
+from tocsin.registry import RetentionSettings
 from tocsin.retention import (
     Retention,
     RetentionRule,
@@ -148,7 +149,7 @@ async def test_records_older_than_their_limit_are_found(store, clock, database):
     for days, severity in ((41, Urgency.OK), (43, Urgency.WARNING)):
         area = Area("retention")
         now = clock.now() + timedelta(days=days)
-        await database.read(examine_retention, area, {"incidents": KEEP}, now)
+        await database.read(examine_retention, area, RetentionSettings(incidents="40d"), now)
         [finding] = area
         assert finding.severity is severity
 

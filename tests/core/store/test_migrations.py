@@ -154,7 +154,7 @@ def as_of_parked_deliveries(connection: Connection) -> None:
     connection.execute(
         text(
             "INSERT INTO events (id, event_type, timestamp, data, subject, routed, related,"
-            " context) VALUES ('evt_1', 'incident-alert', 1000000, '{}', 'incident:1', TRUE,"
+            " context) VALUES ('evt_01', 'incident-alert', 1000000, '{}', 'incident:1', TRUE,"
             " '[]', '{}')"
         )
     )
@@ -163,7 +163,7 @@ def as_of_parked_deliveries(connection: Connection) -> None:
             text(
                 "INSERT INTO deliveries (id, event_id, destination, subject, state, attempts,"
                 " schedule_start, due_at, created_at)"
-                f" VALUES ('dlv_{number}', 'evt_1', 'soc{number}', 'incident:1', '{state}', 1, 0,"
+                f" VALUES ('dlv_0{number}', 'evt_01', 'soc{number}', 'incident:1', '{state}', 1, 0,"
                 " 1000000, 1000000)"
             )
         )
@@ -174,7 +174,7 @@ async def test_parked_deliveries_are_on_hold_after_the_upgrade(empty_url):
     await database.write(as_of_parked_deliveries)
     await upgrade(database)
     page = await database.read(list_deliveries, state=DeliveryState.ON_HOLD)
-    assert [delivery["id"] for delivery in page.deliveries] == ["dlv_0"]
+    assert [delivery["id"] for delivery in page.deliveries] == ["dlv_00"]
     assert await database.write(requeue_on_hold, EPOCH) == 1
     await database.close()
 
@@ -218,7 +218,7 @@ def with_an_event_that_concerned_nobody(connection: Connection) -> None:
     command.upgrade(config, "0024")
     connection.execute(text("DELETE FROM sequences WHERE name = 'configuration_applied_from'"))
     data = {"event_type": EventType.INCIDENT_ALERT, "data": {}, "subject": "incident:1"}
-    event = Event(id="evt_1", timestamp=EPOCH + timedelta(seconds=5), **data)
+    event = Event(id="evt_01", timestamp=EPOCH + timedelta(seconds=5), **data)
     emit_events(connection, [event])
     mark_routed(connection, [event])
 

@@ -66,6 +66,7 @@ async def test_an_update_of_many_rows_records_and_returns_those_that_it_found(da
     raising = BulkUpdate(
         _raise_value,
         {"at_name": Text(), "to_value": Integer()},
+        sequences.c.name,
         derived_keys,
         {"purpose": "at_name", "content": "by"},
     )

@@ -163,7 +163,7 @@ async def _examine_database(
         await database.read(examine_roles, begin("roles"), now)
         await database.read(examine_work, begin("work"), configuration, now)
         kept = configuration.retention.with_defaults(settings.retention_days, settings.archive_dir)
-        await database.read(examine_retention, begin("retention"), kept.limits, now)
+        await database.read(examine_retention, begin("retention"), kept, now)
         return await _examine_destinations(settings, configuration, database, begin("destinations"))
     except OperatorError as error:
         area.fail(str(error), "see /readyz and the service log for the cause")

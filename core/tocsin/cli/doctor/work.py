@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -23,11 +23,16 @@ from tocsin.errors import OperatorError
 from tocsin.fields import PluginSettings
 from tocsin.incidents import load_read_until
 from tocsin.knowledge import count_unindexed
-from tocsin.registry import Configuration
-from tocsin.retention import OVERDUE, find_oldest
+from tocsin.registry import Configuration, RetentionSettings
+from tocsin.retention import (
+    OVERDUE,
+    find_oldest,
+    find_partition_problems,
+    list_latest_removals,
+)
 from tocsin.settings import NodeRole
 from tocsin.stops import StopKind, load_stops
-from tocsin.store import find_degraded_plugins, find_node_roles
+from tocsin.store import find_degraded_plugins, find_node_roles, has_partitions
 
 PERIOD = timedelta(hours=24)
 """The period of what is accounted for."""
@@ -94,20 +99,23 @@ def _examine_provider(area: Area, name: str, until: datetime | None, now: dateti
 
 
 def examine_retention(
-    connection: Connection, area: Area, limits: Mapping[str, timedelta], now: datetime
+    connection: Connection, area: Area, settings: RetentionSettings, now: datetime
 ) -> None:
-    """Find records that are much older than their retention."""
+    """Find records that are much older than their retention, and what is wrong with partitions."""
+    removals = list_latest_removals(settings, has_months=has_partitions(connection))
     for kind, moment in find_oldest(connection).items():
-        keep = limits.get(kind)
+        keep = settings.limits.get(kind)
         if keep is None or moment is None:
             continue
         found = f"{kind}: oldest from {isoformat(moment)}, kept for {keep.days} days"
-        if now - moment > keep + OVERDUE:
+        if now - moment > removals[kind] + OVERDUE:
             area.warn(found, "see docs/operators/alerts.md#tocsinretentionbehind for the reasons")
         else:
             area.note(found)
-    if not limits:
+    if not settings.limits:
         area.note("no retention limit is set")
+    for found, remedy in find_partition_problems(connection, now):
+        area.warn(found, remedy)
 
 
 def examine_roles(connection: Connection, area: Area, now: datetime) -> None:

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, delete, exists, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    delete,
+    exists,
+    or_,
+    select,
+    true,
+)
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery.history.repository import represent_attempt
-from tocsin.delivery.queue.states import DEAD, DELIVERED
-from tocsin.store import Archive, RemovalBatch, lock_exclusively, record_events_kept_from
+from tocsin.delivery.queue.states import DEAD, DELIVERED, ON_HOLD, PENDING, is_stored_as
+from tocsin.identifiers import first_id
+from tocsin.store import (
+    LOCK_MILLISECONDS,
+    Archive,
+    PartitionMonth,
+    RemovalBatch,
+    drop_month,
+    has_partitions,
+    list_months,
+    lock_exclusively,
+    lock_partitions,
+    record_events_kept_from,
+)
 from tocsin.store.tables import EPOCH, attempts, deliveries, events
 
 BATCH = 100  # small: the responses of all attempts are written while other writers wait
@@ -31,27 +53,125 @@ def remove_events(
     Raises OSError if archiving fails.
     """
     lock_exclusively(connection, "the archive")
-    found = _finished_events(connection, since or EPOCH, before)
+    removable = [events.c.timestamp >= (since or EPOCH), events.c.timestamp < before]
+    if archive is None and has_partitions(connection):
+        removable.append(_goes_by_row(list_months(connection), before))
+    found = _finished_events(connection, removable)
+    removed = _remove_finished(connection, found, archive)
+    if removed:
+        record_events_kept_from(connection, before)
+    return RemovalBatch(removed, found[-1]["timestamp"] if len(found) == BATCH else None)
+
+
+def _goes_by_row(months: Sequence[PartitionMonth], before: datetime) -> ColumnElement[bool]:
+    """Return the condition of events that are removed before their month can be dropped.
+
+    These are events from before partitions, those of months that should have been dropped, and
+    those of no month.
+    """
+    old = [month.holds(events.c.id, "evt") for month in months if month.end <= before]
+    adopted = [month.holds(events.c.id, "evt") for month in months if month.start is None]
+    beyond = [events.c.id >= first_id("evt", month.end) for month in months[-1:]]
+    return or_(*old, *adopted, *beyond) if months else true()
+
+
+def remove_strays(
+    connection: Connection, month: PartitionMonth, before: datetime, archive: Archive | None
+) -> int:
+    """Remove old events of a month with deliveries in another, or the reverse; return their number.
+
+    They would keep the month from being dropped. Versions from before partitions give a delivery
+    the time of its routing instead of that of the event. Raises OSError if archiving fails.
+    """
+    lock_exclusively(connection, "the archive")
+    strays = {
+        event_id
+        for query in _list_stray_queries(month)
+        for event_id in connection.scalars(query.limit(BATCH))
+    }
+    removable = [events.c.id.in_(strays), events.c.timestamp < before]
+    return _remove_finished(connection, _finished_events(connection, removable), archive)
+
+
+def remove_month(
+    connection: Connection, month: PartitionMonth, before: datetime, archive: Archive | None
+) -> bool:
+    """Drop a month of events with their deliveries and attempts, and return whether it was.
+
+    All of its events have to be old, and their deliveries delivered or dead. With an archive, the
+    month has to be empty. Raises DBAPIError if others use the tables for longer than a moment.
+    """
+    lock_exclusively(connection, "the archive")
+    if month not in list_months(connection):
+        return False
+    lock_partitions(connection, LOCK_MILLISECONDS)
+    if any(
+        connection.execute(query.limit(1)).first() is not None
+        for query in _list_reasons(month, before, is_archived=archive is not None)
+    ):
+        return False
+    drop_month(connection, month)
+    record_events_kept_from(connection, before)
+    return True
+
+
+def _list_reasons(
+    month: PartitionMonth, before: datetime, *, is_archived: bool
+) -> Iterator[Select[Any]]:
+    """Yield queries of rows for which a month is kept; their order has an index in each partition.
+
+    Others wait until they are answered.
+    """
+    of_month = month.holds(events.c.id, "evt")
+    delivery_of_month = month.holds(deliveries.c.id, "dlv")
+    unrouted = select(events.c.id).where(of_month, events.c.routed.is_(False))
+    yield unrouted.order_by(events.c.id)
+    young = select(events.c.timestamp).where(of_month, events.c.timestamp >= before)
+    yield young.order_by(events.c.timestamp.desc())
+    pending = select(deliveries.c.id).where(delivery_of_month, is_stored_as(PENDING))
+    yield pending.order_by(deliveries.c.destination, deliveries.c.due_at)
+    on_hold = select(deliveries.c.id).where(delivery_of_month, is_stored_as(ON_HOLD))
+    yield on_hold.order_by(deliveries.c.state, deliveries.c.id)
+    yield from _list_stray_queries(month)
+    if is_archived:
+        yield select(events.c.id).where(of_month).order_by(events.c.id)
+
+
+def _list_stray_queries(month: PartitionMonth) -> list[Select[tuple[str]]]:
+    """Return the queries of the events of which not all deliveries are in the month of the event.
+
+    One query for all would read every row.
+    """
+    event_id, id_ = deliveries.c.event_id, deliveries.c.id
+    conditions = (
+        (month.holds(id_, "dlv"), month.is_before(event_id, "evt")),
+        (month.holds(id_, "dlv"), month.is_after(event_id, "evt")),
+        (month.holds(event_id, "evt"), month.is_before(id_, "dlv")),
+        (month.holds(event_id, "evt"), month.is_after(id_, "dlv")),
+    )
+    return [select(event_id).where(*both).order_by(event_id) for both in conditions]
+
+
+def _remove_finished(
+    connection: Connection, found: Sequence[RowMapping], archive: Archive | None
+) -> int:
     of_event = _load_deliveries(connection, [event["id"] for event in found])
     old = [event for event in found if _is_finished(of_event[event["id"]])]
     if archive is not None:
         archive.add(list(_archive_lines(connection, old, of_event)), "deliveries")
     _remove(connection, [event["id"] for event in old])
-    if old:
-        record_events_kept_from(connection, before)
-    return RemovalBatch(len(old), found[-1]["timestamp"] if len(found) == BATCH else None)
+    return len(old)
 
 
 def _finished_events(
-    connection: Connection, since: datetime, before: datetime
+    connection: Connection, conditions: Iterable[ColumnElement[bool]]
 ) -> Sequence[RowMapping]:
     waiting = exists().where(
         deliveries.c.event_id == events.c.id, deliveries.c.state.not_in(_FINISHED)
     )
     query = (
         select(events)
-        .where(events.c.timestamp >= since, events.c.timestamp < before)
-        .where(events.c.routed.is_(True), ~waiting)
+        .where(*conditions, events.c.routed.is_(True), ~waiting)
         .order_by(events.c.timestamp)
         .limit(BATCH)
     )

@@ -16,13 +16,14 @@ from sqlalchemy import Connection, RowMapping, select, update
 
 from tocsin.delivery.queue.remote_objects import mark_closed_objects, store_remote_objects
 from tocsin.delivery.queue.statements import (
-    CLAIMS,
+    CLAIM,
     EXTEND,
     OFFER,
     RELEASE,
     RELEASE_BEGUN,
     SELECT_CLAIMABLE,
     SELECT_CLAIMED,
+    SELECT_DUE,
     SELECT_LEASES,
     SELECT_OBJECTS,
     SELECT_PREDECESSORS,
@@ -40,7 +41,7 @@ from tocsin.delivery.queue.states import (
     build_new_claim,
     queue_topic,
 )
-from tocsin.identifiers import new_id
+from tocsin.identifiers import derive_id, new_id
 from tocsin.model import Event
 from tocsin.store import (
     LEASE_DURATION,
@@ -83,13 +84,14 @@ class DeliveryQueue:
         Those `on_hold` come with the reason. Runs in the transaction that routes the events: both
         are done, or neither. `vacancies` are those of this node's workers that need no order and no
         permit. Deliveries are leased to them as a claim would, if it found nothing else, and the
-        events must then be whole. All others are due at once.
+        events must then be whole. All others are due at once. The ID of a delivery has the time of
+        its event, so that both are in partitions of the same month.
         """
         leases = self._lease_new(connection, vacancies, now)
         leased: dict[str, list[ClaimedDelivery]] = {name: [] for name in leases}
         rows, topics = [], set()
         for event, destination in wanted:
-            id_, lease = new_id("dlv"), leases.get(destination)
+            id_, lease = derive_id("dlv", event.id), leases.get(destination)
             if lease is None or len(leased[destination]) == vacancies[destination].most:
                 rows.append(_new_row(id_, event, destination, now))
                 topics.add(queue_topic(destination))
@@ -97,7 +99,8 @@ class DeliveryQueue:
                 rows.append(_new_row(id_, event, destination, now, lease=lease))
                 leased[destination].append(build_new_claim(id_, event, lease))
         rows += [
-            _new_row(new_id("dlv"), event, to, now, reason=reason) for event, to, reason in on_hold
+            _new_row(derive_id("dlv", event.id), event, to, now, reason=reason)
+            for event, to, reason in on_hold
         ]
         OFFER.run(connection, rows)
         for topic in topics:
@@ -222,13 +225,15 @@ def _claim(
         "beginning_by": now + HEARTBEAT,
     }
     # PostgreSQL cannot infer the type of a parameter that the statement does not use
-    statement = CLAIMS[in_order, early]
     if early and not in_order:
         del parameters["now"]
-    ids = list(connection.execute(statement, parameters | taking).scalars())
-    if not ids:
+    due = connection.execute(SELECT_DUE[in_order, early], parameters).all()
+    if not due:
         return []
-    asked = {"ids": ids, "at_tenant": lease.tenant_key}
+    ids = [row.id for row in due]
+    connection.execute(CLAIM, {"ids": ids, **taking})
+    event_ids = [row.event_id for row in due]
+    asked = {"ids": ids, "event_ids": event_ids, "at_tenant": lease.tenant_key}
     rows = connection.execute(SELECT_CLAIMED, asked).mappings()
     by_id = sorted(rows, key=itemgetter("delivery_id"))
     if in_order:

@@ -63,29 +63,36 @@ def _select_claimable(*, in_order: bool, early: bool) -> Select[Any]:
     )
 
 
-def _build_claim(*, in_order: bool, early: bool) -> Update:
-    due = _select_claimable(in_order=in_order, early=early)
-    first = due.order_by(deliveries.c.due_at, deliveries.c.id).limit(bindparam("most"))
-    chosen = first.with_for_update(skip_locked=True, of=deliveries).cte("due")
+def _select_due(*, in_order: bool, early: bool) -> Select[Any]:
     return (
-        update(deliveries)
-        .where(deliveries.c.id.in_(select(chosen.c.id)))
-        .values(
-            lease=bindparam("lease_name"),
-            holder=bindparam("by_holder"),
-            due_at=bindparam("leased_until"),
-            begun_before=deliveries.c.begun_by,
-            begun_by=bindparam("beginning_by"),
-        )
-        .returning(deliveries.c.id)
+        _select_claimable(in_order=in_order, early=early)
+        .add_columns(deliveries.c.event_id)
+        .order_by(deliveries.c.due_at, deliveries.c.id)
+        .limit(bindparam("most"))
+        .with_for_update(skip_locked=True, of=deliveries)
     )
 
 
-CLAIMS = {
-    (in_order, early): _build_claim(in_order=in_order, early=early)
+SELECT_DUE = {
+    (in_order, early): _select_due(in_order=in_order, early=early)
     for in_order in (False, True)
     for early in (False, True)
 }
+"""Deliveries to claim, locked, longest due first.
+
+The statements that follow name them, so that PostgreSQL looks at their partitions only.
+"""
+CLAIM = (
+    update(deliveries)
+    .where(is_in(deliveries.c.id, "ids"))
+    .values(
+        lease=bindparam("lease_name"),
+        holder=bindparam("by_holder"),
+        due_at=bindparam("leased_until"),
+        begun_before=deliveries.c.begun_by,
+        begun_by=bindparam("beginning_by"),
+    )
+)
 SELECT_CLAIMABLE = {
     (in_order, early): _select_claimable(in_order=in_order, early=early).limit(1)
     for in_order in (False, True)
@@ -123,7 +130,7 @@ SELECT_CLAIMED = (
             remote_objects.c.home == bindparam("at_tenant"),
         ),
     )
-    .where(is_in(deliveries.c.id, "ids"))
+    .where(is_in(deliveries.c.id, "ids"), is_in(events.c.id, "event_ids"))
 )
 STATUS_COLUMNS = (
     *("incident_number", "remote_url", "status", "resolution", "is_open", "status_version"),
@@ -237,6 +244,7 @@ SETTLE = BulkUpdate(
         "to_remote_url": Text(),
         "to_finished_at": Timestamp(),
     },
+    deliveries.c.id,
     attempts,
     {
         "delivery_id": "at_id",
