@@ -1,11 +1,12 @@
 """Event outbox: events are stored in the transaction of the change that causes them."""
 
-from tocsin.events.notifier import Notifier, Notifiers
 from tocsin.events.outbox import (
     EVENTS,
     RESTORED,
     SHARDS,
     EventShare,
+    Notifier,
+    Notifiers,
     UnroutedEvents,
     emit_changes,
     emit_events,

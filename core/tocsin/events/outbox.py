@@ -1,9 +1,11 @@
-"""Writing events and followed changes, and reading them back."""
+"""Outbox of events and followed changes, and the notifiers that wake its readers."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -22,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 
+from tocsin.loops import wait_for_event
 from tocsin.model import ChangeType, Event, parse_type
 from tocsin.registry import ManagedBy
 from tocsin.store import BulkStatement, Row, announce, clean_text, is_in, load_epoch_number
@@ -276,3 +279,35 @@ def parse_event_row(row: RowMapping) -> Event:
         related=tuple(row.get("related", ())),
         context=row.get("context", {}),
     )
+
+
+class Notifier:
+    """Wakes one waiting task; a notification that nobody waits for wakes the next one to wait."""
+
+    def __init__(self) -> None:
+        self._notified = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake the waiting task, or the next one to wait."""
+        self._notified.set()
+
+    async def wait(self, at_most: timedelta) -> None:
+        """Return when notified, or after `at_most`, since other nodes may take the same work."""
+        if await wait_for_event(self._notified, at_most.total_seconds()):
+            self._notified.clear()
+
+
+class Notifiers:
+    """One notifier per topic, for the work of this node and for announcements of other nodes."""
+
+    def __init__(self) -> None:
+        self._notifiers: dict[str, Notifier] = {}
+
+    def __getitem__(self, topic: str) -> Notifier:
+        """Return the notifier of a topic."""
+        return self._notifiers.setdefault(topic, Notifier())
+
+    def notify_topic(self, topic: str) -> None:
+        """Notify an announced topic; an empty topic notifies all, since some may be missing."""
+        for notifier in [self[topic]] if topic else list(self._notifiers.values()):
+            notifier.notify()
