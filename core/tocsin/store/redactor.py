@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from enum import Enum
 from hashlib import blake2b
+from operator import is_
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, select
@@ -80,25 +81,39 @@ class Redactor:
         return cast(T, self._redact(value))
 
     def _redact(self, value: Any) -> Any:
+        result = value
         match value:
             case datetime() | Enum():
-                return value
+                pass
             case str():
-                return self.redact_text(value)
+                result = self.redact_text(value)
             case bytes():
-                text = value.decode("utf-8", "surrogateescape")
-                redacted: Any = self.redact_text(text).encode("utf-8", "surrogateescape")
+                result = self._redact_bytes(value)
             case Mapping():
-                redacted = {self._redact(name): self._redact(item) for name, item in value.items()}
+                parts = [part for item in value.items() for part in item]
+                if (found := self._redact_parts(parts)) is not None:
+                    result = dict(zip(found[::2], found[1::2], strict=True))
             case list() | tuple() | set() | frozenset():
-                redacted = type(value)([self._redact(item) for item in value])
+                if (found := self._redact_parts(value)) is not None:
+                    result = type(value)(found)
             case _ if is_dataclass(value) and not isinstance(value, type):
                 members = {each.name: getattr(value, each.name) for each in fields(value)}
-                changed = {name: self._redact(member) for name, member in members.items()}
-                redacted = replace(value, **changed) if changed != members else value
-            case _:
-                return value
-        return value if redacted == value else redacted
+                if (found := self._redact_parts(members.values())) is not None:
+                    result = replace(value, **dict(zip(members, found, strict=True)))
+        return result
+
+    def _redact_bytes(self, value: bytes) -> bytes:
+        text = value.decode("utf-8", "surrogateescape")
+        redacted = self.redact_text(text)
+        return value if redacted is text else redacted.encode("utf-8", "surrogateescape")
+
+    def _redact_parts(self, parts: Collection[Any]) -> list[Any] | None:
+        """Return redacted values; None if nothing was found.
+
+        They are compared by identity: the comparison of two alerts leaves out their records.
+        """
+        redacted = [self._redact(part) for part in parts]
+        return None if all(map(is_, redacted, parts)) else redacted
 
 
 _COLUMNS = (erasures.c.kind, erasures.c.digest, erasures.c.length, erasures.c.pseudonym)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import reduce
+from math import nan
+from types import MappingProxyType
 
 import pytest
 
@@ -20,6 +23,8 @@ from tocsin.web.schemas.alerts import AlertList
 PATH = f"{INCIDENTS}/1/alerts"
 FLOW = NetworkFlow(source="203.0.113.7", target="192.0.2.10", target_port=443, protocol="tcp")
 RECORD = {"zebra": "<b>first</b>\0", "port": 443, "user": "CORP\\ana"}
+DEEP = reduce(lambda inner, _: {"in": inner}, range(300), {})
+DEEPEST = reduce(lambda inner, _: {"in": inner}, range(900), {})
 ALERT = Alert(
     external_id="a/1",
     title="Odd sign-in",
@@ -70,14 +75,38 @@ async def test_an_alert_has_its_flow_and_the_record_as_it_came(api, store):
         ({"half": "\ud83d"}, {"half": "\N{REPLACEMENT CHARACTER}"}),
         ({"at": NOW.date()}, {"at": "2026-11-21"}),
         (None, None),
+        ({"text": "\N{SNOWMAN}" * 11_000}, None),
+        (DEEP, None),
+        (DEEPEST, None),
+        ({"half": "\ud83d", "ratio": nan}, None),
+        (MappingProxyType({"port": 443}), {"port": 443}),
     ],
-    ids=["too-long", "surrogate", "not-json", "none"],
+    ids=[
+        "too-long",
+        "surrogate",
+        "not-json",
+        "none",
+        "too-many-bytes",
+        "deep",
+        "deepest",
+        "number",
+        "mapping",
+    ],
 )
 async def test_a_record_that_cannot_be_stored_never_stops_an_incident(api, store, record, stored):
     await store(replace(ALERT, record=record))
     analyst = Caller(api, await api.analyst())
     [alert] = (await analyst.read(PATH))["alerts"]
     assert alert["record"] == stored
+
+
+async def test_erased_values_are_replaced_in_records_however_deep_these_are(api, store, admin):
+    await admin.ask("POST", "/api/admin/erasures", 200, json={"entity": "user:ana"})
+    await store(ALERT, replace(ALERT, external_id="a2", record=DEEPEST))
+    analyst = Caller(api, await api.analyst())
+    deepest, alert = (await analyst.read(PATH))["alerts"]
+    assert deepest["record"] is None
+    assert alert["record"]["user"].startswith("CORP\\erased-")
 
 
 async def test_records_are_not_stored_if_so_set(api, store):

@@ -6,7 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from operator import is_
 from typing import Any, TypeVar
+
+import orjson
 
 from tocsin.json_codec import parse_json
 from tocsin.model import (
@@ -21,7 +24,7 @@ from tocsin.model import (
     Severity,
     parse_tactics,
 )
-from tocsin.store import clean_identifier, clean_text, dump_json
+from tocsin.store import clean_identifier, clean_text
 
 TITLE = 1_000
 DESCRIPTION = 65_536
@@ -33,7 +36,7 @@ TECHNIQUES = 100
 ENTITIES = 1_000  # per incident; a scan of a whole network would name many more
 # PostgreSQL index rows hold 2,704 bytes
 ENTITY_BYTES = 2_000
-RECORD = 32_768
+RECORD = 32_768  # bytes of JSON
 _FLOW_TEXTS = ("source", "target", "protocol", "direction")
 
 
@@ -53,10 +56,10 @@ def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 def _clean_alert(alert: Alert) -> Alert:
     external_id = clean_identifier(alert.external_id, ALERT_IDENTIFIER)
     title = clean_text(alert.title, TITLE)
-    flow, record = alert.flow and _clean_flow(alert.flow), _clean_record(alert.record)
-    if external_id is alert.external_id and title is alert.title and record is alert.record:
-        return alert if flow is None else replace(alert, flow=flow)
-    return replace(alert, external_id=external_id, title=title, flow=flow, record=record)
+    flow = alert.flow and _clean_flow(alert.flow)
+    if external_id is alert.external_id and title is alert.title and flow is None:
+        return alert
+    return replace(alert, external_id=external_id, title=title, flow=flow)
 
 
 def _clean_flow(flow: NetworkFlow) -> NetworkFlow:
@@ -64,16 +67,50 @@ def _clean_flow(flow: NetworkFlow) -> NetworkFlow:
     return replace(flow, **texts)
 
 
-def _clean_record(record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a record that can be stored, None for one that is too long."""
-    if record is None:
-        return None
+_Received = TypeVar("_Received", bound=Received)
+
+
+def limit_records(received: _Received, *, are_stored: bool) -> _Received:
+    """Return `received` with the records of alerts that can be stored, None for the others.
+
+    This comes before anything else that walks through the records, which may be long and deep.
+    What has a wrong type stays, to be rejected.
+    """
+    kept = [_limit_incident(incident, are_stored=are_stored) for incident in received.incidents]
+    return replace(received, incidents=tuple(kept))
+
+
+def _limit_incident(incident: Any, *, are_stored: bool) -> Any:
+    if not isinstance(incident, Incident) or not isinstance(incident.alerts, tuple | list):
+        return incident
+    alerts = [_limit_alert(alert, is_stored=are_stored) for alert in incident.alerts]
+    if all(map(is_, alerts, incident.alerts)):
+        return incident
+    return replace(incident, alerts=tuple(alerts))
+
+
+def _limit_alert(alert: Any, *, is_stored: bool) -> Any:
+    if not isinstance(alert, Alert) or not isinstance(alert.record, Mapping):
+        return alert
+    record = _clean_record(alert.record) if is_stored else None
+    return alert if record is alert.record else replace(alert, record=record)
+
+
+def _clean_record(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return a record that can be stored, None for one that is too long or nested too deeply."""
     try:
-        text = dump_json(record)
+        length = len(orjson.dumps(record))
     except (TypeError, ValueError):  # a lone surrogate, or a value that JSON does not have
-        record = parse_json(json.dumps(record, default=str, skipkeys=True).encode())
-        text = dump_json(record)
-    return record if len(text) <= RECORD else None
+        try:
+            record = parse_json(json.dumps(record, default=_to_json, skipkeys=True).encode())
+            length = len(orjson.dumps(record))
+        except (TypeError, ValueError, RecursionError):
+            return None
+    return record if length <= RECORD else None
+
+
+def _to_json(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def clean_incident(incident: Incident) -> Incident:
@@ -97,7 +134,6 @@ def clean_incident(incident: Incident) -> Incident:
     )
 
 
-_Received = TypeVar("_Received", bound=Received)
 _TEXTS = ("external_id", "title", "description")
 _OPTIONAL_TEXTS = ("external_number", "raw_severity", "raw_status", "merged_into", "source_url")
 

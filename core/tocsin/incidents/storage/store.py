@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -33,7 +33,7 @@ from tocsin.incidents.storage.merge import (
     fold_versions,
     merge_parts,
 )
-from tocsin.incidents.storage.normalize import IDENTIFIER, reject_invalid
+from tocsin.incidents.storage.normalize import IDENTIFIER, limit_records, reject_invalid
 from tocsin.incidents.storage.refreshes import find_incidents_to_refresh, schedule_refreshes
 from tocsin.incidents.storage.removed import recall_removed
 from tocsin.incidents.triage import Triage, load_triage
@@ -147,6 +147,7 @@ def store_batch(
     for. Raises IntegrityError where another transaction has stored a new incident meanwhile.
     """
     lock_shared(connection, _LOCK)
+    batch = [limit_records(received, are_stored=policy.stores_records) for received in batch]
     redactor = load_redactor(connection)
     if redactor is not None:
         batch = [redactor.redact(received) for received in batch]
@@ -163,8 +164,6 @@ def store_batch(
         change.values |= change.identity
     for change in (*new, *changed):
         change.values |= {"updated_at": now, "alert_count": change.alert_count}
-        if not policy.stores_records:
-            change.alerts = [replace(alert, record=None) for alert in change.alerts]
     events = judge_alerts([*new, *changed], policy, now)
     for received in batch:
         further = received.further_rejected
