@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from sqlalchemy.exc import SQLAlchemyError
 from ulid import ULID
 
 from tocsin.errors import CredentialsRefused, Refused, TryLater
@@ -28,6 +29,8 @@ PUBLISH_SECONDS = 2
 """How long the intake may take to accept a push before it is stored instead."""
 _log = structlog.get_logger()
 STOPS_FRESH = timedelta(seconds=1)
+STOPS_SECONDS = 1
+"""How long a push waits for the stops, which a database that does not respond would delay."""
 MAX_RETRY_DELAY = timedelta(minutes=1)
 """The longest delay that senders to a stopped provider are asked for: a person may end the stop."""
 MAX_BODY_MIB = 16
@@ -91,15 +94,22 @@ class PushInbox:
         Stops are loaded once a second for all pushes of this node.
         """
         now = self._context.clock.now()
-        loaded_at = self._stops_loaded_at
-        if loaded_at is None or not loaded_at <= now < loaded_at + STOPS_FRESH:
-            lookup = self._context.database.lookup
-            self._stops = await lookup(load_stops, StopKind.PROVIDER, now)
-            self._stops_loaded_at = now
+        await self._load_stops(now)
         stop = self._stops.get(name)
-        if stop is None:
+        if stop is None or stop.is_over(now):
             return None
         return MAX_RETRY_DELAY if stop.until is None else min(MAX_RETRY_DELAY, stop.until - now)
+
+    async def _load_stops(self, now: datetime) -> None:
+        """Load the stops if they are not fresh; without the database, the known ones stay."""
+        loaded_at = self._stops_loaded_at
+        if loaded_at is not None and loaded_at <= now < loaded_at + STOPS_FRESH:
+            return
+        self._stops_loaded_at = now  # of the pushes at this moment, only this one waits
+        with suppress(SQLAlchemyError, OSError):  # an intake accepts pushes without the database
+            async with asyncio.timeout(STOPS_SECONDS):
+                lookup = self._context.database.lookup
+                self._stops = await lookup(load_stops, StopKind.PROVIDER, now)
 
     def uses_intake(self, name: str) -> bool:
         """Return whether pushes to a provider go to the intake."""

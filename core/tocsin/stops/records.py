@@ -69,6 +69,10 @@ class EmergencyStop:
             ended_by=row["ended_by"],
         )
 
+    def is_over(self, now: datetime) -> bool:
+        """Return whether the end of the stop has come."""
+        return self.until is not None and self.until <= now
+
     def describe(self) -> str:
         """Return who stopped it, until when and why."""
         until = "until it is enabled" if self.until is None else f"until {isoformat(self.until)}"
@@ -145,7 +149,7 @@ def find_stop(
 ) -> EmergencyStop | None:
     """Return the stop that is in force; None without one, or after its time."""
     stop = _load_current(connection, kind, name)
-    return None if stop is None or _is_over(stop, now) else stop
+    return None if stop is None or stop.is_over(now) else stop
 
 
 def load_stops(
@@ -154,7 +158,7 @@ def load_stops(
     """Return the stops that are in force, by the name of what they stop."""
     rows = connection.execute(_select_current(kind)).mappings()
     stops = (EmergencyStop.from_row(row) for row in rows)
-    return {stop.name: stop for stop in stops if not _is_over(stop, now)}
+    return {stop.name: stop for stop in stops if not stop.is_over(now)}
 
 
 def list_stops(
@@ -167,14 +171,11 @@ def list_stops(
     c = emergency_stops.c
     ended = select(emergency_stops).where(c.ended_at > since).order_by(c.ended_at.desc())
     queries = [*(_select_current(kind) for kind in StopKind), ended.limit(limit)]
+    if until is not None:
+        queries = [query.where(c.started_at <= until) for query in queries]
     rows = [row for query in queries for row in connection.execute(query).mappings()]
     rows.sort(key=itemgetter("id"), reverse=True)
-    began = (row for row in rows if until is None or row["started_at"] <= until)
-    return [EmergencyStop.from_row(row) for row in islice(began, limit)]
-
-
-def _is_over(stop: EmergencyStop, now: datetime) -> bool:
-    return stop.until is not None and stop.until <= now
+    return [EmergencyStop.from_row(row) for row in islice(rows, limit)]
 
 
 def _select_current(kind: StopKind) -> Select[Any]:

@@ -59,6 +59,16 @@ async def test_a_new_stop_takes_the_place_of_the_current_one(database, clock):
     assert await database.read(list_stops, clock.now(), None, 10) == []
 
 
+async def test_later_stops_crowd_no_stop_out_of_a_period(database, clock):
+    until = clock.now()
+    for by in ("ana", "ben", "cy"):
+        await database.write(begin_stop, *EDGE, StopOrder(by), clock.now())
+        clock.advance(minutes=5)
+        await database.write(end_stop, *EDGE, by, clock.now())
+    stops = await database.read(list_stops, until - HOUR, until, 2)
+    assert [stop.by for stop in stops] == ["ana"]
+
+
 @pytest.mark.parametrize("length", [timedelta(0), timedelta(days=367)])
 async def test_an_end_that_is_past_or_too_far_is_refused(database, clock, length):
     order = StopOrder("ana", until=clock.now() + length)

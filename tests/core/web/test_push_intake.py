@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from api_server import PUSH_TOKEN, PUSHED, api, problem
 from memory_intake import MemoryIntake
 from tocsin.incidents import list_coverage
-from tocsin.store import DatabaseFault
+from tocsin.stops import StopKind, StopOrder, begin_stop
+from tocsin.store import DatabaseFailure, DatabaseFault
 
 __all__ = ["api"]
 
@@ -79,3 +81,24 @@ async def test_a_node_without_its_database_is_ready_while_its_intake_accepts_pus
     assert found["fault"] == "unreachable"
     intake.is_away = True
     assert (await api.client.get("/readyz")).status == 503
+
+
+async def test_a_push_is_accepted_while_the_database_fails_and_known_stops_stay(
+    api, intake, clock, monkeypatch
+):
+    async def fail(*_):
+        raise DatabaseFailure("gone", DatabaseFault.UNREACHABLE)
+
+    database = api.services.database
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "lookup", fail)
+        assert (await push(api, CASE)).status == 202
+    order = StopOrder("ana", until=clock.now() + timedelta(minutes=1))
+    await database.write(begin_stop, StopKind.PROVIDER, PUSHED, order, clock.now())
+    clock.advance(seconds=1)
+    await problem(await push(api, CASE), 503)
+    monkeypatch.setattr(database, "lookup", fail)
+    clock.advance(seconds=2)
+    await problem(await push(api, CASE), 503)
+    clock.advance(minutes=1)
+    assert (await push(api, CASE)).status == 202
