@@ -44,7 +44,7 @@ def draw_activity(edges: Iterable[Mapping[str, Any]]) -> list[ActivityBar]:
     return [
         ActivityBar(
             since=_format(start + place * length),
-            until=_format(start + (place + 1) * length),
+            until=_format(_add(start + place * length, length)),
             count=count,
             x=round(place * width, 1),
             y=round(HEIGHT - height, 1),
@@ -54,6 +54,12 @@ def draw_activity(edges: Iterable[Mapping[str, Any]]) -> list[ActivityBar]:
         for place in range(number)
         if (count := counts[place]) and (height := max(_LEAST, count * unit))
     ]
+
+
+def _add(moment: datetime, length: timedelta) -> datetime:
+    """Return the end of a period, at most the last time that there is."""
+    last = datetime.max.replace(tzinfo=UTC)
+    return moment + length if length < last - moment else last
 
 
 def _format(moment: datetime) -> str:

@@ -391,3 +391,10 @@ def test_every_new_relation_is_in_one_bar(moments):
             assert sum(begin <= moment < end for begin, end in spans) == 1
     elif moments:
         assert max(moments) - min(moments) < timedelta(minutes=1)
+
+
+def test_bars_end_with_the_last_time_that_there_is():
+    seen = ("2026-11-21T12:00:00.000Z", "9999-12-31T23:59:59.000Z")
+    bars = draw_activity([{"first_seen": moment} for moment in seen])
+    assert [bar.count for bar in bars] == [1, 1]
+    assert bars[-1].until == "9999-12-31T23:59:59Z"
