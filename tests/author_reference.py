@@ -28,7 +28,8 @@ HEAD = """\
 
 This page lists every name that a plugin can import. Parameters after `*` in a signature are
 keyword-only; `=...` marks a default. Every enumeration has a class method `parse(word)`, which
-returns the member for a word in any letter case; ValueError lists the valid values.
+returns the member for a word in any letter case. For another word, it raises a ValueError that
+lists the valid values.
 """
 SEAMS = {
     "Providers": (

@@ -21,8 +21,8 @@ SUITES_PAGE = "[conformance suites](testing.md#conformance-suites)"
 HEAD = f"""\
 # Rules
 
-This page lists the requirements for providers, enrichers, and channels that create and update
-objects such as tickets, with the reason for each. Each rule is a test of the {SUITES_PAGE}.
+This page lists the requirements for providers, enrichers and channels, with the reason for each.
+Each rule is a test of the {SUITES_PAGE}.
 """
 
 

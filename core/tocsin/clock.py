@@ -26,7 +26,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, duration: timedelta) -> None:
-        """Return when `duration` has passed on this clock."""
+        """Wait until `duration` has passed on this clock."""
         ...
 
 
@@ -38,5 +38,5 @@ class SystemClock:
         return datetime.now(UTC)
 
     async def sleep(self, duration: timedelta) -> None:
-        """Return when `duration` has passed."""
+        """Wait until `duration` has passed."""
         await asyncio.sleep(duration.total_seconds())

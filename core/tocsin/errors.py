@@ -165,7 +165,7 @@ class Refused(PluginFailure):
 
 
 class Misconfigured(Refused):
-    """The configuration does not allow the operation. Tocsin retries after it is corrected."""
+    """The configuration does not allow the operation. Tocsin retries after a correction."""
 
 
 class CredentialsRefused(Misconfigured):

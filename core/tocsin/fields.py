@@ -74,9 +74,10 @@ def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
 
 
 def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected: str) -> bytes:
-    """Return the bytes of a Standard Webhooks key; ValueError, without the key, if it is invalid.
+    """Return the bytes of a Standard Webhooks key.
 
-    Prefix and base64 padding are optional. `expected` describes a valid key for the error.
+    Prefix and base64 padding are optional. Raises ValueError if the key is invalid; the message
+    contains `expected`, the description of a valid key, but not the key.
     """
     digits = text.removeprefix(prefix).rstrip("=")
     try:
@@ -381,8 +382,7 @@ class PluginSettings(BaseModel):
         yield from _find_paths(table, ("ca_file", "client_certificate"), folder)
 
     def targets(self) -> dict[str, str]:
-        """Return the destinations of secrets by field: the scheme, host and port of URLs, and host
-        names.
+        """Return the servers that get secrets, by field: origins of URLs, and host names.
 
         Tocsin recognizes a URL by its value, even inside lists and tables, and a host or port by
         the words in the name of the field.

@@ -117,7 +117,7 @@ class Tracker(ABC):
     part: ClassVar[str] = "body"
     """Template part that renders the ticket."""
     reserved: ClassVar[frozenset[str]] = frozenset()
-    """Lowercase names that Tocsin sets, and that `fields` must not contain."""
+    """Lowercase names of the fields that Tocsin sets; `fields` must not contain them."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
     """Time during which a search can miss a new ticket; None if the tracker supports a key."""

@@ -35,8 +35,9 @@ class Expression:
         """Return the value for these variables; None if the event lacks it.
 
         Expressions that are evaluated in sequence share an `allowance`. Raises
-        `AllowanceExhausted` if it takes too much time or memory, and TypeError, ValueError
-        or ArithmeticError if it has no value, such as the sum of a number and a string.
+        `AllowanceExhausted` if the expression takes too much time or memory, and TypeError,
+        ValueError or ArithmeticError if the expression has no value, such as the sum of a number
+        and a string.
         """
         scope = EvaluationScope(variables, allowance or make_allowance())
         return to_json(self._evaluate(scope), scope.allowance)

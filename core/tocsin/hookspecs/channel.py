@@ -138,7 +138,8 @@ class Channel(Configurable[S], ABC):
     def tenant_key(self) -> str:
         """Key of the account or project where the receiver stores objects.
 
-        Remote IDs are valid for only one key. After a change, earlier objects are unknown.
+        Remote IDs are valid for only one key. After a change of the key, Tocsin no longer knows
+        the earlier objects.
         """
         return ""
 

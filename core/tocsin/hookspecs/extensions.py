@@ -85,7 +85,7 @@ class ConsoleSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """A page of a plugin in the console, `/plugins/<plugin><path>`, with a link in its menu."""
+    """A page of a plugin in the console, `/plugins/<plugin><path>`, with a link in the menu."""
 
     path: str
     title: str

@@ -101,7 +101,7 @@ class Intake(Configurable[S], ABC):
 
     @abstractmethod
     async def publish(self, push: IntakePush) -> IntakePosition:
-        """Store a push, and return the position after it as soon as it is safe, within two seconds.
+        """Store a push safely, and return the position after it, within two seconds.
 
         If an earlier push had the same key and the intake still recognizes it, return the position
         of the earlier push. Raises `ConflictError` if the bodies differ, and `TryLater` if the push

@@ -34,7 +34,7 @@ class QueryClient(Protocol):
         ...
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return the result of a question; does not raise if it could not be answered."""
+        """Return the result of a question; does not raise if there is no answer."""
         ...
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:

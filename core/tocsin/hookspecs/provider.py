@@ -203,10 +203,11 @@ class Provider(Configurable[S], ABC):
         return ("changed",)
 
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
-        """Return the interval at which `read` covers new time of a stream: the poll interval.
+        """Return the interval at which `read` covers new time of a stream.
 
-        Override this method for a stream that is read less often. `tocsin prove` reports a stream
-        as silent after three intervals, or after an hour if that is longer.
+        Default: the poll interval. Override this method for a stream that is read less often.
+        `tocsin prove` reports a stream as silent after three intervals, or after an hour if that
+        is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval

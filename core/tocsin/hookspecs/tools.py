@@ -34,14 +34,15 @@ class HttpClient(Protocol):
     def check_url(self, url: str) -> None:
         """Check without network access whether requests to `url` are allowed.
 
-        Raises `Misconfigured` with the reason otherwise.
+        Raises `Misconfigured` with the reason if they are not.
         """
         ...
 
     async def vet_url(self, url: str) -> None:
         """Check whether requests to `url` and to the addresses of its host name are allowed.
 
-        Raises `Misconfigured` with the reason otherwise. Allows a name that does not resolve yet.
+        Raises `Misconfigured` with the reason if they are not. Allows a name that does not resolve
+        yet.
         """
         ...
 

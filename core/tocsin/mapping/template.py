@@ -57,7 +57,7 @@ class MappingTemplate:
 
         An incident without a time gets the time `now`. Each step is slow, so run it in a thread.
         Raises `Refused` if the content is not JSON, the mapping fails, or all incidents are
-        invalid. Raises it before the first batch, unless the mapping fails for a later batch.
+        invalid: before the first batch, unless the mapping fails for a later batch.
         """
         body = _parse_body(content, self._records)
         rejects = _Rejects(self._source, content)

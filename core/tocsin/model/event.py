@@ -94,7 +94,7 @@ class Event:
     def template_type(self) -> EventType:
         """The event type whose templates render the event.
 
-        Differs from its own type only for changes.
+        Differs from `event_type` only for changes.
         """
         kind = self.event_type
         return kind.template_type if isinstance(kind, ChangeType) else kind

@@ -35,7 +35,8 @@ class Alert:
     occurred_at: datetime
     flow: NetworkFlow | None = None
     record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    """The alert as the SIEM returned it. One that is longer than 32 KiB as JSON is not stored."""
+    """The alert as the SIEM returned it. Tocsin does not store an alert that is longer than 32 KiB
+    as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,6 @@ class Incident:
     """The entities at which the activity was directed, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()
     only_if_stored: bool = False
-    """Whether this version only updates a stored incident, such as an alert that was hidden after
-    it was read.
+    """Whether this version only updates a stored incident and never creates one, as for an alert
+    that was hidden after it was read.
     """

@@ -23,12 +23,12 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """An interval of one source that a page accounts for: from `start` up to, not including, `end`.
+    """An interval that a page accounts for in one source: from `start` up to, not including, `end`.
 
     Time intervals are given as datetimes, file intervals as byte offsets. `lost` is the reason why
     an interval could not be read. `passed_over` is the reason why an interval was skipped on
-    purpose. Without either, the interval was read. Tocsin retries a lost time interval later as a
-    backfill.
+    purpose. If neither is set, the interval was read. Tocsin retries a lost time interval later
+    as a backfill.
     """
 
     source: str

@@ -14,7 +14,10 @@ class Vocabulary(StrEnum):
 
     @classmethod
     def parse(cls, word: str) -> Self:
-        """Return the member for `word` in any letter case; ValueError lists the valid values."""
+        """Return the member for `word` in any letter case.
+
+        Raises ValueError, which lists the valid values, for another word.
+        """
         for member in cls:
             if member.value.casefold() == word.casefold():
                 return member

@@ -32,7 +32,7 @@ S = TypeVar("S", bound="PushProvider.Settings", default=Any)
 
 
 class PushProvider(Provider[S]):
-    """A provider that receives pushed incidents; derive and implement `unpack`.
+    """Base class of providers that receive pushed incidents; implement `unpack`.
 
     An attacker can replay an intercepted signed request within `TOLERANCE`. A replay is harmless:
     Tocsin stores incidents by their IDs, so a repeated request changes nothing.

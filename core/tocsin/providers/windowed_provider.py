@@ -35,7 +35,7 @@ S = TypeVar("S", bound="WindowedProvider.Settings", default=Any)
 
 
 class WindowedProvider(Provider[S]):
-    """A provider that queries changes by windows of time; derive and implement the query.
+    """Base class of providers that query changes by windows of time; implement the query.
 
     Both ends of a window are fixed until its last page is stored. Windows overlap, so that
     simultaneous and late changes are not missed. The provider recognizes records in the overlap by
@@ -108,7 +108,7 @@ class WindowedProvider(Provider[S]):
         """
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return the part of a record that is constant until the incident changes; by default, all.
+        """Return the part of a record that stays the same until the incident changes; default: all.
 
         Omit members that differ in every response, such as a search score or a remaining time.
         Otherwise, each read stores the whole overlap again.
@@ -146,7 +146,7 @@ class WindowedProvider(Provider[S]):
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield the changes from `position` to `until`, minus the settle delay."""
+        """Yield the changes from `position` up to the settle delay before `until`."""
         settings = self.settings
         reader = self._reader(stream)
         end = floor_to_second(until + reader.lead - settings.settle_delay)
@@ -161,7 +161,7 @@ class WindowedProvider(Provider[S]):
     async def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield the records last changed in a past window."""
+        """Yield the records that were last changed in a past window."""
         cursor = WindowCursor.exactly(window.start) if position is None else decode_cursor(position)
         reader, end = self._reader(stream, past=True), ceil_to_second(window.end)
         async with aclosing(reader.pages(cursor, end, SECOND)) as pages:

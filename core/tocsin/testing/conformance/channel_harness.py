@@ -113,7 +113,7 @@ class ChannelHarness(ChannelEvents, ABC):
         return self._renderer.contract(self.channel.settings.template)
 
     async def failure(self, doing: Awaitable[object]) -> Exception | None:
-        """Return the exception that an awaitable raises, None if it succeeds."""
+        """Return the exception that an awaitable raises, or None if it succeeds."""
         return await catch_failure(doing)
 
 

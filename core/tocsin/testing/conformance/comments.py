@@ -140,7 +140,8 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_failed_comment_raises(self) -> None:
-        """`comment` raises like `read` when the SIEM fails, and succeeds after it recovers.
+        """When the SIEM fails, `comment` raises the same errors as `read`; after recovery, it
+        succeeds.
 
         If the failure is ignored, the comment is missing.
         """

@@ -152,7 +152,8 @@ class DeliveryRules(ScenarioSuite):
     async def test_a_late_attempt_creates_no_duplicate(self) -> None:
         """If an attempt started late and its result is unknown, no second object is created.
 
-        A node leases deliveries before it sends them, and the receiver's search lags.
+        A node leases deliveries before it sends them, and the receiver's search finds new objects
+        only after a delay.
         """
         late = HEARTBEAT - timedelta(seconds=1)
         if self.idempotency is Idempotency.NONE:

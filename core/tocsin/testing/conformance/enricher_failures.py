@@ -75,7 +75,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_an_error_with_status_200_raises(self) -> None:
-        """200 with `{"error": ...}` raises.
+        """200 with `{"error": ...}` raises an error.
 
         JSON-RPC, GraphQL and many gateways report errors like this. Entities must not look
         harmless.

@@ -149,7 +149,7 @@ class EnricherHarness:
         return results
 
     async def failure(self, asking: Awaitable[object]) -> Exception | None:
-        """Return the exception that an awaitable raises, None if it succeeds."""
+        """Return the exception that an awaitable raises, or None if it succeeds."""
         return await catch_failure(asking)
 
     @property

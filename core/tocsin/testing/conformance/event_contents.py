@@ -151,7 +151,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_concurrent_reports_both_arrive(self) -> None:
         """If two reports about one incident are delivered concurrently, each arrives exactly once.
 
-        Each delivery checks the current state of the object before it adds to it.
+        Each delivery checks the current state of the object before it adds a note.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())

@@ -152,7 +152,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_refused_event_is_not_retried(self) -> None:
         """422 raises `Refused`, or `Misconfigured` if an operator can fix it.
 
-        The receiver would also reject every retry, for three days.
+        Otherwise, Tocsin would retry for three days, and the receiver would reject every retry.
         """
         async with self.harness() as harness:
             harness.receiver.refusal = ErrorResponse(422, "the event is not valid")

@@ -191,7 +191,8 @@ class HttpEventRules(HttpConformance):
 
     @rule
     async def test_a_failure_is_not_an_empty_result(self) -> None:
-        """`events` raises like `read` when the SIEM fails, and finds the events after it recovers.
+        """When the SIEM fails, `events` raises the same errors as `read`; it finds the events after
+        recovery.
 
         Otherwise, the report would state that there was no activity.
         """

@@ -25,7 +25,8 @@ class FailureRules(HttpConformance):
     async def test_throttling_for_seconds_is_waited_out(self) -> None:
         """429 with Retry-After in seconds raises `TryLater` with that delay.
 
-        Earlier requests extend the throttling, or lock the client out (RFC 9110 section 10.2.3).
+        Requests before that time extend the throttling, or lock the client out (RFC 9110 section
+        10.2.3).
         """
         await self._expect_delay(Fault.THROTTLED)
 
@@ -63,7 +64,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_broken_connection_is_temporary(self) -> None:
-        """A connection that breaks during a response raises, and no data is lost.
+        """A connection that breaks during a response raises an error, and no data is lost.
 
         A partial response can look complete.
         """
@@ -100,7 +101,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_login_page_is_an_error(self) -> None:
-        """200 with an HTML login page raises, and no data is lost after the SIEM recovers.
+        """200 with an HTML login page raises an error, and no data is lost after the SIEM recovers.
 
         Proxies send a login page after a session ends. The feed must not stop without an error.
         """
@@ -108,15 +109,15 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_partial_response_is_an_error(self) -> None:
-        """206 raises, and no data is lost once the response is complete.
+        """A 206 response raises an error, and no data is lost once the SIEM responds completely.
 
-        Some nodes of the SIEM did not respond in time, and their incidents are missing.
+        A 206 means that some nodes of the SIEM did not respond, so their incidents are missing.
         """
         await self._expect_recovery(Fault.PARTIAL, PluginFailure)
 
     @rule
     async def test_truncated_json_is_an_error(self) -> None:
-        """Truncated JSON raises, and no data is lost.
+        """Truncated JSON raises an error, and no data is lost.
 
         The readable part is not the whole response.
         """
@@ -124,7 +125,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_an_empty_body_is_an_error(self) -> None:
-        """200 without a body raises, and no data is lost.
+        """200 without a body raises an error, and no data is lost.
 
         A SIEM without incidents sends an empty list.
         """
@@ -132,7 +133,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_missing_member_is_not_an_empty_list(self) -> None:
-        """JSON without the member that contains the list raises, and no data is lost.
+        """JSON without the member that contains the list raises an error, and no data is lost.
 
         If the vendor renamed this member, a provider that looks healthy would read nothing.
         """
@@ -140,7 +141,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_an_error_with_status_200_is_not_an_empty_list(self) -> None:
-        """200 with `{"error": ...}` raises, and no data is lost.
+        """200 with `{"error": ...}` raises an error, and no data is lost.
 
         JSON-RPC, GraphQL and many gateways report errors like this.
         """
@@ -154,7 +155,8 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_missing_permission_is_refused(self) -> None:
-        """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once fixed.
+        """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once the cause
+        is fixed.
 
         An operator must fix the cause. Until then, the provider must not flood the SIEM.
         """
@@ -193,8 +195,8 @@ class FailureRules(HttpConformance):
         """If one incident breaks every page that contains it, all others arrive, and `covered`
         reports it.
 
-        Otherwise, nothing arrives until the vendor fixes the record, or its loss remains
-        undetected.
+        Otherwise, either nothing arrives until the vendor fixes the record, or the loss of the
+        record goes undetected.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

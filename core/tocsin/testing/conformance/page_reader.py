@@ -110,7 +110,7 @@ class PageReader:
         return found
 
     async def failure(self) -> Exception | None:
-        """Return the exception that a read raises, None if it succeeds."""
+        """Return the exception that a read raises, or None if it succeeds."""
         return await catch_failure(self.read())
 
     async def _take(

@@ -67,7 +67,8 @@ class PaginationRules(HttpConformance):
     async def test_equal_timestamps_may_span_pages(self) -> None:
         """Incidents that changed at the same time arrive, even across several pages.
 
-        One rule can create hundreds of incidents with the same timestamp, so a position needs more.
+        A detection rule can create hundreds of incidents with the same timestamp, so a timestamp
+        alone does not suffice as a position.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3 * PAGE + 1):
@@ -156,7 +157,8 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_missing_page_token_is_not_the_end(self) -> None:
-        """A response without the member that leads to the next page raises, and no data is lost.
+        """A response without the member that leads to the next page raises an error, and no data is
+        lost.
 
         If the vendor renamed this member, every list would end after its first page.
         """

@@ -157,7 +157,8 @@ class PositionRules(HttpConformance):
     async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
         """An incident arrives even if it appears after another incident of the same time.
 
-        If bounds exclude the last timestamp or are truncated to seconds, the incident is lost.
+        If the bounds of a query exclude the last timestamp or are truncated to seconds, the
+        incident is lost.
         """
         async with self.harness() as harness:
             harness.setting("overlap")

@@ -16,7 +16,7 @@ class RecordContractRules(Conformance):
 
     @rule
     async def test_each_required_field_is_in_every_record(self) -> None:
-        """Every record has the required fields of its contract, and all fields have its types.
+        """Every record has the required fields of its contract, and all declared types are right.
 
         If a required field is not always present, its absence would cause a false drift warning.
         """
@@ -35,7 +35,7 @@ class RecordContractRules(Conformance):
 
     @rule
     async def test_the_mapping_needs_each_required_field(self) -> None:
-        """Without a required field, a record is rejected or becomes another incident.
+        """If a record lacks a required field, the record is rejected or the incident differs.
 
         If the mapping does not need the field, its absence would cause a false drift warning.
         """

@@ -147,7 +147,8 @@ class RecordRules(Conformance):
     async def test_the_start_time_is_the_siems_own(self) -> None:
         """`occurred_at` is the SIEM's time of the start, with its time zone.
 
-        The time of the read would change with each read, and would move old incidents to today.
+        If the provider used the time of the read instead, the start would change with each read,
+        and old incidents would seem new.
         """
         async with self.harness() as harness:
             harness.differing(
@@ -180,8 +181,8 @@ class RecordRules(Conformance):
     async def test_declared_fields_are_filled(self) -> None:
         """Every incident has a value in each field that the suite declares in `fills`.
 
-        The suite skips rules for fields that the simulator does not show, and would miss their
-        loss.
+        The suite skips rules for fields that the simulator does not show, so it would not notice
+        that the provider loses such a field.
         """
         if unknown := sorted(set(self.fills) - {field.name for field in fields(Incident)}):
             raise RuleViolation(f"`fills` has {', '.join(unknown)}, which no incident has")

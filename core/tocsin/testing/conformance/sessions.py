@@ -17,7 +17,7 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_a_revoked_session_is_replaced(self) -> None:
-        """401 during a read signs in again, once, and the read continues.
+        """After a 401 during a read, the provider signs in again, once, and the read continues.
 
         Sessions can end at any time, and no operator needs to act.
         """

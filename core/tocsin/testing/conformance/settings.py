@@ -62,7 +62,7 @@ class SettingsRules(Conformance):
     async def test_secrets_are_not_printed(self) -> None:
         """Printing a provider or its settings shows no secret.
 
-        Tracebacks and debuggers print both objects, into logs with many readers.
+        Tracebacks and debuggers print both objects, and many people can read the logs.
         """
         async with self.harness() as harness:
             expect_no_secret_shown(harness.provider)

@@ -37,7 +37,8 @@ class TextRules(Conformance):
     async def test_hostile_text_is_read(self) -> None:
         """An incident arrives with any title: NUL, other scripts, markup, commands.
 
-        Attackers can influence titles. If Tocsin rejected unreadable titles, attackers could hide.
+        Attackers can influence titles. If Tocsin rejected unreadable titles, attackers could
+        hide incidents.
         """
         async with self.harness() as harness:
             cases = [harness.put(title=title, description=title) for title in HOSTILE]
@@ -49,7 +50,8 @@ class TextRules(Conformance):
     async def test_long_text_is_read(self) -> None:
         """An incident arrives even if its title has a hundred thousand characters.
 
-        Attackers can influence titles. If Tocsin rejected long titles, attackers could hide.
+        Attackers can influence titles. If Tocsin rejected long titles, attackers could hide
+        incidents.
         """
         async with self.harness() as harness:
             case, after = harness.put(title=_LONGEST), harness.put()
