@@ -130,7 +130,7 @@ class GrowthGauges:
         )
         self._others = metrics.gauge(
             "tocsin_partitions_other_rows",
-            "Rows in the partitions of no month, on PostgreSQL",
+            "Rows of months without partitions, on PostgreSQL",
         )
 
     def show_limits(self, limits: Mapping[str, timedelta]) -> None:

@@ -79,7 +79,7 @@ class PartitionKeeper:
             await self._database.write_behind(analyze_partitions)
         if others := await self._database.read(count_others):
             _log.warning(
-                "rows belong to the partition of no month",
+                "rows belong to months without partitions",
                 rows=others,
                 advice="see docs/operators/postgresql.md#partitions",
             )
@@ -128,7 +128,7 @@ def find_partition_problems(connection: Connection, now: datetime) -> list[tuple
         ends = f"the partitions end on {isoformat(months[-1].end)}"
         problems.append((ends, _ADD_REMEDY))
     if others := count_others(connection):
-        problems.append((f"{others} rows or more are in the partitions of no month", _ADD_REMEDY))
+        problems.append((f"at least {others} rows belong to months without partitions", _ADD_REMEDY))
     locks = int(connection.scalars(text("SHOW max_locks_per_transaction")).one())
     if len(months) * _LOCKS_PER_MONTH > locks * _LOCK_SHARE:
         needed = len(months) * _LOCKS_PER_MONTH // _LOCK_SHARE
