@@ -128,7 +128,9 @@ def find_partition_problems(connection: Connection, now: datetime) -> list[tuple
         ends = f"the partitions end on {isoformat(months[-1].end)}"
         problems.append((ends, _ADD_REMEDY))
     if others := count_others(connection):
-        problems.append((f"at least {others} rows belong to months without partitions", _ADD_REMEDY))
+        problems.append(
+            (f"at least {others} rows belong to months without partitions", _ADD_REMEDY)
+        )
     locks = int(connection.scalars(text("SHOW max_locks_per_transaction")).one())
     if len(months) * _LOCKS_PER_MONTH > locks * _LOCK_SHARE:
         needed = len(months) * _LOCKS_PER_MONTH // _LOCK_SHARE
