@@ -41,6 +41,13 @@ def parse_field_value(meaning: FieldMeaning, value: str) -> Finds | None:
     return _READERS[meaning](value)
 
 
+@lru_cache(maxsize=4_096)
+def parse_field_word(meaning: FieldMeaning, word: str) -> Finds | None:
+    """Return the entities in a word of a text, without punctuation, as `parse_field_value` does."""
+    value = word.strip("()[]{},;*").partition("(")[0].rstrip(".:?!")
+    return parse_field_value(meaning, value)
+
+
 def _user(value: str) -> Finds | None:
     value = _UID.sub("", value)
     account = parse_account(value)

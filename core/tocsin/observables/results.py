@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
-from typing import cast
+from typing import NamedTuple, cast
 
 from tocsin.model import Entity
 
@@ -22,8 +21,7 @@ def make_finds(*found: Entity | str) -> Finds:
     return dict.fromkeys(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Observables:
+class Observables(NamedTuple):
     """The entities and techniques of a text or record, each once, in order of appearance."""
 
     entities: tuple[Entity, ...] = ()
@@ -35,6 +33,8 @@ class Observables:
 
 class ObservableCollector:
     """Collector of entities and techniques, in order of first appearance, up to a limit."""
+
+    __slots__ = ("complete", "finds", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -48,8 +48,9 @@ class ObservableCollector:
 
     def observables(self) -> Observables:
         """Return the observables up to the limit."""
-        finds = tuple(islice(self.finds, self.limit))
-        complete = self.complete and not self.full
+        full = self.full
+        finds = tuple(islice(self.finds, self.limit) if full else self.finds)
+        complete = self.complete and not full
         if str not in map(type, finds):
             return Observables(cast("tuple[Entity, ...]", finds), (), complete)
         entities = tuple(find for find in finds if isinstance(find, Entity))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tocsin.model import Entity, EntityKind
 from tocsin.observables.field_semantics import FieldMeaning, classify_field
-from tocsin.observables.field_values import parse_field_value
-from tocsin.observables.results import DEFAULT_LIMIT, ObservableCollector, Observables, make_finds
+from tocsin.observables.field_values import parse_field_value, parse_field_word
+from tocsin.observables.results import DEFAULT_LIMIT, ObservableCollector, Observables
 from tocsin.observables.tokenizer import split_chunks, split_words
 from tocsin.observables.values import exclude_kinds
 from tocsin.observables.vocabulary import (
@@ -17,10 +16,14 @@ from tocsin.observables.vocabulary import (
     BEFORE_USER,
     NOT_USERS,
 )
-from tocsin.observables.word_readings import WordReading, WordRole, read_words
+from tocsin.observables.word_readings import WordReading, WordRole, read_tag, read_words
 
+# Constants, since each access to a member through its enumeration is a slow call in Python 3.11.
+_OPAQUE, _USER, _HOST = FieldMeaning.OPAQUE, FieldMeaning.USER, FieldMeaning.HOST
+_KEY_OF_TWO, _TAG = WordRole.KEY_OF_TWO, WordRole.TAG
+
+_USER_MARK = re.compile(r"[\\@_0-9]")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
-_MARGIN = [""] * 4  # so that every word has neighbors
 _TRIM = "()[]{}*!?.,;:"
 
 
@@ -45,9 +48,12 @@ def collect_from_text(text: str, collection: ObservableCollector) -> None:
 class _TextReader:
     """Reads the words of a text; the kind of a word may depend on its neighbors."""
 
+    __slots__ = ("_collection", "_finds", "_next", "_readings", "_words")
+
     def __init__(self, words: list[str], collection: ObservableCollector) -> None:
-        self._words = [*_MARGIN, *words, *_MARGIN]
-        self._readings = read_words(self._words)
+        self._readings = [*read_words(words), None, None, None, None]
+        # Neighbors of every word: an index before the first word is one of these four, too.
+        self._words = [*words, "", "", "", ""]
         self._collection = collection
         self._finds = collection.finds
         self._next = 0
@@ -55,12 +61,12 @@ class _TextReader:
     def run(self) -> None:
         finds, limit = self._finds, self._collection.limit
         for at, reading in enumerate(self._readings):
-            if reading is None or at < self._next:
+            if not reading or at < self._next:
                 continue
-            if reading.role is None:
+            if (role := reading.role) is None:
                 finds |= reading.found
             else:
-                _BY_ROLE[reading.role](self, at, reading)
+                _BY_ROLE[role](self, at, reading)
             if len(finds) > limit:
                 return
 
@@ -72,7 +78,7 @@ class _TextReader:
 
     def _read_key(self, at: int, reading: WordReading) -> None:
         in_a_sentence = self._bare(at - 1) in ARTICLES
-        self._take_value(at, None if in_a_sentence else FieldMeaning(reading.what))
+        self._take_value(at, None if in_a_sentence else reading.meaning)
 
     def _read_key_of_two(self, at: int, reading: WordReading) -> None:
         self._take_value(at, classify_field(self._bare(at - 1) + reading.what))
@@ -88,19 +94,19 @@ class _TextReader:
     def _take_value(self, at: int, meaning: FieldMeaning | None) -> None:
         if meaning is None:
             self._finds |= self._reading(at).found
-        elif meaning is FieldMeaning.OPAQUE or not self._begins_a_field(at + 1):
+        elif meaning is _OPAQUE or not self._begins_a_field(at + 1):
             self._take(at + 1, meaning)
 
     def _begins_a_field(self, at: int) -> bool:
         """Return whether another field name is in the place of a value."""
-        if self._reading(at).role in _KEYS or self._reading(at + 1).role is WordRole.KEY_OF_TWO:
+        value, after = self._readings[at], self._readings[at + 1]
+        if (value and value.role in _KEYS) or (after and after.role is _KEY_OF_TWO):
             return True
         return self._words[at] == self._words[at - 2]  # Account Name: Account Domain:
 
     def _take(self, at: int, meaning: FieldMeaning) -> None:
         """Read the value of a field."""
-        value = self._words[at].strip("()[]{},;*").partition("(")[0].rstrip(".:?!")
-        found = parse_field_value(meaning, value)
+        found = parse_field_word(meaning, self._words[at])
         self._finds |= self._reading(at).found if found is None else found
         self._next = at + 1
 
@@ -108,19 +114,19 @@ class _TextReader:
         cue = reading.what
         if cue == "user":
             if self._names_a_user(at + 1):
-                self._take(at + 1, FieldMeaning.USER)
+                self._take(at + 1, _USER)
         elif cue == "for":
             if self._bare(at - 1) in BEFORE_FOR and self._bare(at + 1) not in NOT_USERS:
-                self._take(at + 1, FieldMeaning.USER)
+                self._take(at + 1, _USER)
         elif _looks_like_a_host(cue, self._words[at + 1].strip(_TRIM)):
-            self._take(at + 1, FieldMeaning.HOST)
+            self._take(at + 1, _HOST)
 
     def _names_a_user(self, at: int) -> bool:
         """Return whether this is the name of a user, in a sentence with `user` before it."""
         name = self._bare(at).partition("(")[0]
         if name in NOT_USERS or self._reading(at).role in _KEYS:
             return False
-        if any(mark in name for mark in "\\@_0123456789"):
+        if _USER_MARK.search(name):
             return True
         return (
             self._bare(at - 2) in BEFORE_USER
@@ -133,29 +139,24 @@ class _TextReader:
         tag = self._words[at + 4]
         if tag.endswith(":") and _CLOCK.match(self._words[at + 2]):
             self._read_log_host(at + 3)
-            if self._reading(at + 4).role is not WordRole.TAG:
-                self._read_program(at + 4, tag[:-1])
+            if self._reading(at + 4).role is not _TAG:
+                self._read_tag(at + 4, read_tag(tag[:-1]))
 
     def _read_moment(self, at: int, _reading: WordReading) -> None:
         """Read such a header with an RFC 3339 date."""
-        if self._reading(at + 2).role is WordRole.TAG:
+        if self._reading(at + 2).role is _TAG:
             self._read_log_host(at + 1)
 
     def _read_log_host(self, at: int) -> None:
-        self._finds |= (
-            parse_field_value(FieldMeaning.HOST, self._words[at]) or self._reading(at).found
-        )
+        self._finds |= parse_field_value(_HOST, self._words[at]) or self._reading(at).found
         self._next = at + 1
 
     def _read_tag(self, at: int, reading: WordReading) -> None:
-        self._read_program(at, reading.what)
-
-    def _read_program(self, at: int, name: str) -> None:
-        if name != "kernel":
-            self._finds |= make_finds(Entity(EntityKind.PROCESS, name))
+        if reading.what != "kernel":
+            self._finds |= reading.found
         self._next = at + 1
-        if name == "sudo" and self._words[at + 2] == ":":
-            self._take(at + 1, FieldMeaning.USER)
+        if reading.what == "sudo" and self._words[at + 2] == ":":
+            self._take(at + 1, _USER)
 
     def _read_denial(self, at: int, reading: WordReading) -> None:
         """Skip versions, commits, and paths of a web server."""

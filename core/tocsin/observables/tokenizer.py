@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tocsin.observables.defanged import join_defanged
 from tocsin.observables.word_readings import WORD_LIMIT
@@ -12,7 +12,6 @@ _PART = 65_536
 _DELIMITERS = "\"'<>,;|`"
 _KEPT = {delimiter: chr(0xE000 + n) for n, delimiter in enumerate(f" {_DELIMITERS}")}
 """Placeholders for delimiters inside quoted URLs and paths, until the words are split."""
-_KEEP = str.maketrans(_KEPT)
 _GIVE_BACK = str.maketrans({kept: delimiter for delimiter, kept in _KEPT.items()})
 
 # Each begins with a literal, so that `re` can skip to it.
@@ -31,8 +30,12 @@ _TCPDUMP = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3})\.(\d{1,5})(?= > |: )", re.ASCI
 _PIECE = re.compile(r"[^\s&?=(){}\[\]]+")
 
 
-def split_chunks(text: str) -> Iterator[str]:
+def split_chunks(text: str) -> Iterable[str]:
     """Split a long text between lines to read it in bounded memory; a very long line, anywhere."""
+    return (text,) if len(text) <= _PART else _split_long(text)
+
+
+def _split_long(text: str) -> Iterator[str]:
     begin = 0
     while len(text) - begin > _PART:
         end = text.rfind("\n", begin, begin + _PART) + 1 or begin + _PART
@@ -68,21 +71,29 @@ def _as_others_write(text: str) -> str:
 
 def _kept_together(text: str) -> str:
     """Replace the delimiters in paths, quoted URLs and known authorities with placeholders."""
-    if ":\\" in text:
-        text = _WINDOWS_PATH.sub(_keep, text)
-    if "NT " in text or " Manager\\" in text or " Host\\" in text:
-        text = _AUTHORITY.sub(_keep, text)
+    if "\\" in text:
+        if ":\\" in text:
+            text = _WINDOWS_PATH.sub(_keep, text)
+        if "NT " in text or " Manager\\" in text or " Host\\" in text:
+            text = _AUTHORITY.sub(_keep, text)
     if "://" in text and '"' in text:
         text = _QUOTED_URL.sub(_keep_url, text)
     return text
 
 
 def _keep(found: re.Match[str]) -> str:
-    return found[0].translate(_KEEP)
+    return _protect(found[0])
 
 
 def _keep_url(found: re.Match[str]) -> str:
-    return f'"{found[1].translate(_KEEP)}'
+    return f'"{_protect(found[1])}'
+
+
+def _protect(text: str) -> str:
+    for delimiter, kept in _KEPT.items():
+        if delimiter in text:  # rarely, and str.translate would look at each character
+            text = text.replace(delimiter, kept)
+    return text
 
 
 def _pieces(word: str) -> list[str]:

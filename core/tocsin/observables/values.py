@@ -27,12 +27,13 @@ from tocsin.observables.shapes import (
 )
 from tocsin.observables.urls import parse_url_entities
 
-_NUMBER = r"(?:[a-z_]\w{0,30}=)?[\[(:]?[+-]?\d+(?:[.:/-]\d+){0,2}[%)\].:]*"
-_DULL = rf"(?:{_NUMBER}|\[\d\d/[a-z]{{3}}/\d{{4}}:\d\d:\d\d:\d\d|0x[0-9a-f]{{1,16}})"
+_NUMBER = r"(?:[A-Za-z_]\w{0,30}=)?[\[(:]?[+-]?\d+(?:[.:/-]\d+){0,2}[%)\].:]*"
+_DULL = rf"(?:{_NUMBER}|\[\d\d/[A-Za-z]{{3}}/\d{{4}}:\d\d:\d\d:\d\d|0[Xx][0-9A-Fa-f]{{1,16}})"
 """Numbers, dates, and fields with such values, which change with every line of a log."""
 
-WORTH_READING = re.compile(rf"^(?!{_DULL}$).+$", re.ASCII | re.IGNORECASE | re.MULTILINE)
-"""The lines worth reading in a text with one word per line."""
+_DULL_WORD = re.compile(_DULL, re.ASCII)
+_DULL_OR_NOT = re.compile(rf"^(?:{_DULL}$|(.+))", re.ASCII | re.MULTILINE)
+"""A line, which is in the group unless it is dull."""
 
 _KEY = re.compile(r"[\w.$-]{1,64}")
 _KEY_AND_VALUE = re.compile(r"([\w.$-]{1,64}):(.+)", re.DOTALL)
@@ -43,12 +44,20 @@ _BEFORE_URL = re.compile(r"([\w.-]{4,253}):[a-z][a-z0-9+.-]{1,20}://", re.IGNORE
 _NESTED = 8  # fields in fields, at most
 
 
+def blank_dull_words(words: list[str]) -> list[str]:
+    """Return words without line breaks, with an empty text in place of each dull word.
+
+    All are matched at once, since a call for each would take longer.
+    """
+    return _DULL_OR_NOT.findall("\n".join(words))
+
+
 def read_value(core: str, *, certain: bool = False) -> Finds:
     """Return the entities in a word without surrounding punctuation.
 
     Names in it are `certain` to be network names if it was defanged.
     """
-    if not WORTH_READING.fullmatch(core):
+    if not core or _DULL_WORD.fullmatch(core):
         return NOTHING
     if core.startswith(("/", "~/", "arn:")):
         return _rooted(core)

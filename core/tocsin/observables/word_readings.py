@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from enum import StrEnum, auto
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tocsin.model import Entity, EntityKind
 from tocsin.observables.defanged import refang_word
-from tocsin.observables.field_semantics import classify_field
+from tocsin.observables.field_semantics import FieldMeaning, classify_field
 from tocsin.observables.results import NOTHING, Finds, make_finds
 from tocsin.observables.shapes import parse_ip
-from tocsin.observables.values import WORTH_READING, read_alphanumeric, read_value
+from tocsin.observables.values import blank_dull_words, read_alphanumeric, read_value
 from tocsin.observables.vocabulary import CUES, IDENTIFIER_WORDS, METHODS, MONTHS, VERSION_WORDS
 
 WORD_LIMIT = 2_048
@@ -33,7 +33,7 @@ _CLOSERS = ")]}*!?.,;:&="
 class WordRole(StrEnum):
     """The role of a word for its neighbors."""
 
-    KEY = auto()  # the next word is the value of a field with the meaning `what`
+    KEY = auto()  # the next word is the value of a field with the meaning `meaning`
     KEY_OF_TWO = auto()  # the same, but the word before belongs to the field name
     KEY_BEFORE = auto()  # the same, but the word before is the field name
     CUE = auto()  # the next word may be the name of a `what`
@@ -49,7 +49,11 @@ class WordReading(NamedTuple):
     found: Finds = NOTHING
     role: WordRole | None = None
     what: str = ""
+    meaning: FieldMeaning | None = None
 
+
+Reading = WordReading | Literal[False] | None
+"""False for a word that was read and means nothing, None for a word that is not worth reading."""
 
 _OF_MOMENTS = WordReading(role=WordRole.MOMENT)
 _OF_WORDS = {
@@ -64,8 +68,8 @@ _OF_WORDS = {
 }
 
 
-def read_words(words: list[str]) -> list[WordReading | None]:
-    """Return the reading of each word; None for words without meaning."""
+def read_words(words: list[str]) -> list[Reading]:
+    """Return the reading of each word; False or None for words without meaning."""
     return _cache.read(words)
 
 
@@ -76,20 +80,24 @@ class _ReadingCache:
     """
 
     def __init__(self) -> None:
-        self._readings: dict[str, WordReading | None] = {}
+        self._readings: dict[str, WordReading | Literal[False]] = {}
         self._room = _ROOM
 
-    def read(self, words: list[str]) -> list[WordReading | None]:
+    def read(self, words: list[str]) -> list[Reading]:
         readings = self._readings
-        new = [word for word in words if word not in readings]
-        if new and self._room < 0:
-            self._readings = readings = {}  # another thread may still read the old one
-            self._room = _ROOM
-            new = words
-        for word in WORTH_READING.findall("\n".join(new)) if new else ():
-            readings[word] = _read(word)
-            self._room -= len(word) + _OVERHEAD
-        return list(map(readings.get, words))
+        known: list[Reading] = list(map(readings.get, words))
+        new = [word for word, reading in zip(words, known, strict=True) if reading is None]
+        worthwhile = blank_dull_words(new)
+        if any(worthwhile):
+            places = [at for at, reading in enumerate(known) if reading is None]
+            for at, word in zip(places, worthwhile, strict=True):
+                if word:
+                    known[at] = readings[word] = _read(word) or False
+                    self._room -= len(word) + _OVERHEAD
+            if self._room < 0:
+                self._readings = {}  # another thread may still read the old one
+                self._room = _ROOM
+        return known
 
 
 _ROOM = 10_000_000
@@ -107,7 +115,7 @@ def _read(word: str) -> WordReading | None:
     often_new = _OFTEN_NEW.fullmatch(word)
     if often_new is not None:
         program, address = often_new.groups()
-        return _read_tag(program) if program else _read_ip(address)
+        return read_tag(program) if program else _read_ip(address)
     if word.isalnum():
         found = read_alphanumeric(word)
         return WordReading(found) if found else None
@@ -115,7 +123,8 @@ def _read(word: str) -> WordReading | None:
 
 
 @lru_cache(maxsize=1_024)
-def _read_tag(program: str) -> WordReading:
+def read_tag(program: str) -> WordReading:
+    """Return the reading of a program's tag in syslog."""
     return WordReading(make_finds(Entity(EntityKind.PROCESS, program)), WordRole.TAG, program)
 
 
@@ -135,5 +144,5 @@ def _read_marked(word: str) -> WordReading | None:
         if core.lower() == "name":
             return WordReading(found, WordRole.KEY_OF_TWO, core)
         if meaning is not None:
-            return WordReading(found, WordRole.KEY, meaning)
+            return WordReading(found, WordRole.KEY, meaning=meaning)
     return WordReading(found) if found else _OF_WORDS.get(core.lower())

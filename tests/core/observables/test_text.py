@@ -179,6 +179,17 @@ def test_a_long_text_is_read_to_its_end():
     assert find_observables(text).entities == (Entity(EntityKind.IP, "192.0.2.7"),)
 
 
+@pytest.mark.parametrize("text", [": bob the user", "= ws-7 a Host", "bob :"])
+def test_the_first_word_does_not_follow_the_last(text):
+    assert found(text) == []
+
+
+@given(st.text(alphabet="aZ07.:=@/\\[]() \n\u2028\ue001", max_size=40))
+def test_known_words_are_read_as_new_words_are(text):
+    first = find_observables(text)
+    assert find_observables(text) == first
+
+
 @given(st.text())
 def test_no_text_makes_it_raise_and_every_value_is_normalised(text):
     for entity in find_observables(text).entities:
