@@ -39,6 +39,7 @@ from tocsin.model import (
     RelationType,
     Severity,
 )
+from tocsin.stops import StopKind, StopOrder, begin_stop, find_stop
 from tocsin.store import Archive, Erasure, Redactor, digest_value
 from tocsin.store.tables import attempts, entities, erasures, events, incidents, metadata, sessions
 
@@ -208,6 +209,17 @@ async def test_a_value_is_erased_from_the_triage_and_tocsins_own_words_stay(
     assert triage["disposition"] == "false-positive"
     assert triage["disposition_reason"] == f"as {pseudonym} said"
     assert await database.read(compare_documents) == 1
+
+
+@pytest.mark.parametrize("value", ["edge", "provider"])
+async def test_a_stop_stays_in_force_if_a_value_is_erased_from_its_words(
+    eraser, request_, database, clock, value
+):
+    stop = StopOrder("ana", f"noise of {value}")
+    await database.write(begin_stop, StopKind.PROVIDER, "edge", stop, clock.now())
+    erased = await eraser.erase(replace(request_, entity=Entity(EntityKind.HOST, value)))
+    found = await database.read(find_stop, StopKind.PROVIDER, "edge", clock.now())
+    assert found.reason == f"noise of {erased['pseudonym']}"
 
 
 async def test_what_is_read_afterwards_names_the_pseudonym(eraser, request_, read, dump, database):
