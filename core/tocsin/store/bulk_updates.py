@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Insert,
+    Select,
     Table,
     Update,
     bindparam,
@@ -26,12 +26,13 @@ from tocsin.store.statements import BulkStatement
 
 
 class BulkUpdate:
-    """An update of one row for each tuple of parameters, and an insert for each row that it found.
+    """An update of one row for each tuple of parameters, and an insert for each that found its row.
 
     `build` gets the parameters of a tuple by name; the first one is the key, and the update uses
-    those in `types`. The insert takes its columns from members of the tuple, as `inserted` names
-    them. PostgreSQL runs one statement over arrays, and needs no transaction around it. SQLite runs
-    the two for each tuple: to read an array from JSON takes longer.
+    those in `types`. Several tuples may have the same key if at most one of them finds the row. The
+    insert takes its columns from members of the tuple, as `inserted` names them. PostgreSQL runs
+    one statement over arrays, and needs no transaction around it. SQLite runs the two for each
+    tuple: to read an array from JSON takes longer.
 
     The statement for PostgreSQL has the range of the keys in the column `key`. Without it, all
     partitions would be looked at, and perhaps read as a whole.
@@ -61,19 +62,19 @@ class BulkUpdate:
             lambda new: build(new).where(is_near), {**types, **others}, into, inserted
         )
 
-    def run(self, connection: Connection, rows: Sequence[Row]) -> set[Any]:
-        """Run the statement, and return the keys of the rows that the update found."""
+    def run(self, connection: Connection, rows: Sequence[Row]) -> set[int]:
+        """Run the statement, and return the positions of the tuples that found their rows."""
         if not rows:
             return set()
         if connection.dialect.name == "sqlite":
             found = self._update.run_each(connection, map(self._pick_updated, rows))
-            logged = map(self._pick_inserted, (row for row in rows if row[0] in found))
+            logged = map(self._pick_inserted, (rows[position] for position in sorted(found)))
             self._insert.run(connection, logged)
             return found
         arrays = dict(zip(self._names, map(list, zip(*rows, strict=True)), strict=True))
         keys = [row[0] for row in rows]
         near = {"least": min(keys), "most": max(keys)}
-        return set(connection.scalars(self._set, {**arrays, **near}))
+        return {number - 1 for number in connection.scalars(self._set, {**arrays, **near})}
 
 
 def _build_update_and_insert(
@@ -81,17 +82,14 @@ def _build_update_and_insert(
     types: Mapping[str, TypeEngine[Any]],
     into: Table,
     inserted: Mapping[str, str],
-) -> Insert:
+) -> Select[Any]:
     arrays = [bindparam(name, type_=postgresql.ARRAY(type_)) for name, type_ in types.items()]
     columns = [column(name, type_) for name, type_ in types.items()]
-    tuples = func.unnest(*arrays).table_valued(*columns, name="tuples").render_derived()
-    new = select(*tuples.c).cte("new")
-    key = next(iter(types))
-    found = build(dict(new.c)).returning(new.c[key]).cte("found")
+    tuples = func.unnest(*arrays).table_valued(*columns, with_ordinality="position", name="tuples")
+    new = select(*tuples.render_derived().c).cte("new")
+    found = build(dict(new.c)).returning(new.c.position).cte("found")
     values = select(*(new.c[name] for name in inserted.values())).join(
-        found, found.c[key] == new.c[key]
+        found, found.c.position == new.c.position
     )
-    to_key = next(into.c[to] for to, name in inserted.items() if name == key)
-    return (
-        insert(into).from_select(list(inserted), values, include_defaults=False).returning(to_key)
-    )
+    logged = insert(into).from_select(list(inserted), values, include_defaults=False).cte("logged")
+    return select(found.c.position).add_cte(logged)

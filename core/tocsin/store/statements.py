@@ -105,15 +105,17 @@ class BulkStatement:
         for row in rows:
             yield (*row[:at], row[at] + more, *row[at + 1 :])
 
-    def run_each(self, connection: Connection, rows: Iterable[Row]) -> set[Any]:
-        """Run the statement on SQLite; return the first values of the rows that changed something.
+    def run_each(self, connection: Connection, rows: Iterable[Row]) -> set[int]:
+        """Run the statement on SQLite; return the positions of the rows that changed something.
 
         `run` does not return which ones did.
         """
         prepared = self._prepare_for(connection)
-        execute, kept = _driver_connection(connection).execute, list(rows)
-        converted = zip(kept, prepared.convert(kept), strict=True)
-        return {row[0] for row, values in converted if execute(prepared.text, values).rowcount}
+        execute = _driver_connection(connection).execute
+        converted = enumerate(prepared.convert(list(rows)))
+        return {
+            position for position, values in converted if execute(prepared.text, values).rowcount
+        }
 
     def _build(self, connection: Connection) -> Insert | Update:
         statement = self._statement

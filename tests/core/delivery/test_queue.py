@@ -136,6 +136,18 @@ async def test_whoever_lost_the_lease_settles_nothing(waiting, clock):
     assert await waiting.settle(waiting.attempt(second)) == []
 
 
+@pytest.mark.parametrize("remote_id", [None, "T-1"])
+async def test_a_late_result_beside_that_of_the_next_claim_is_late_alone(waiting, clock, remote_id):
+    await waiting.offer(alert())
+    [first] = await waiting.claim()
+    clock.advance(seconds=90)
+    [second] = await waiting.claim()
+    late = waiting.attempt(first, status=500)
+    valid = waiting.attempt(second, status=200, remote_id=remote_id)
+    assert await waiting.settle(late, valid) == [late]
+    assert [attempt["status"] for attempt in await waiting.rows(attempts)] == [200]
+
+
 async def test_a_settled_delivery_keeps_its_attempt(waiting):
     await waiting.offer(alert())
     [claimed] = await waiting.claim()

@@ -334,15 +334,15 @@ def _take_over(connection: Connection, gone: frozenset[int], now: datetime) -> i
 def _settle(connection: Connection, ended: Sequence[AttemptResult]) -> list[AttemptResult]:
     """Store results of attempts, and return those that came late: their lease was lost."""
     settled = SETTLE.run(connection, [attempt.row for attempt in ended])
-    return [attempt for attempt in ended if attempt.claimed.id not in settled]
+    return [attempt for at, attempt in enumerate(ended) if at not in settled]
 
 
 def _settle_with_objects(
     connection: Connection, ended: Sequence[AttemptResult]
 ) -> list[AttemptResult]:
     late = _settle(connection, ended)
-    lost = {attempt.claimed.id for attempt in late}
-    valid = [attempt for attempt in ended if attempt.claimed.id not in lost]
+    lost = {attempt.claimed.identity for attempt in late}
+    valid = [attempt for attempt in ended if attempt.claimed.identity not in lost]
     store_remote_objects(connection, valid)
     mark_closed_objects(connection, valid)
     return late

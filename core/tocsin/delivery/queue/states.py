@@ -77,6 +77,11 @@ class ClaimedDelivery:
     is_probe: bool = False
     """Whether it probes a failing receiver; its retry schedule does not advance."""
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """ID and lease: a delivery whose lease was lost may be claimed again."""
+        return self.id, self.lease
+
 
 @dataclass(frozen=True, slots=True)
 class Vacancy:

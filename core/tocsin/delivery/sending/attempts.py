@@ -259,10 +259,10 @@ def log_attempts(
     destination: str, ended: Sequence[AttemptResult], late: Sequence[AttemptResult]
 ) -> None:
     """Log results: one line for all that succeeded, one for each that did not."""
-    too_late = {attempt.claimed.id for attempt in late}
+    too_late = {attempt.claimed.identity for attempt in late}
     arrived = []
     for attempt in ended:
-        if attempt.claimed.id in too_late:
+        if attempt.claimed.identity in too_late:
             _log.warning("attempt finished after its lease expired", **_log_fields(attempt))
         elif attempt.state == DELIVERED:
             arrived.append(attempt)
