@@ -70,18 +70,15 @@ class TokenBuckets:
         self._latest = self._lost = 0
         self._lock = Lock()
 
-    def take(self, key: str, cost: float = 1, *, now: datetime | None = None) -> QuotaStatus:
-        """Take `cost` tokens if they are available, else nothing.
-
-        `now` is the current time if the caller has just read the clock.
-        """
+    def take(self, key: str, cost: float = 1) -> QuotaStatus:
+        """Take `cost` tokens if they are available, else nothing."""
         amount = min(round(cost * _TOKEN), self._capacity)
         with self._lock:
-            key, time, missing = self._find(key, now)
+            key, now, missing = self._find(key)
             lacking = missing + amount - self._capacity
             if lacking <= 0:
                 missing += amount
-                self._keep(key, time + missing)
+                self._keep(key, now + missing)
                 self._taken[key] = self._taken.get(key, 0) + amount
         return self._status(missing, lacking)
 
@@ -117,11 +114,15 @@ class TokenBuckets:
             self._taken = {key: rest for key, parts in taken.items() if (rest := parts % _TOKEN)}
         return {key: tokens for key, parts in taken.items() if (tokens := parts // _TOKEN)}
 
-    def _find(self, key: str, moment: datetime | None = None) -> tuple[str, int, int]:
-        """Return the key as kept, the time, and the missing level of its bucket."""
+    def _find(self, key: str) -> tuple[str, int, int]:
+        """Return the key as kept, the time, and the missing level of its bucket.
+
+        The clock is read under the lock: times in another order would look like a clock that was
+        set back, and fill the buckets.
+        """
         if len(key) > _LONGEST_KEY or not key.isprintable():
             key = clean_identifier(key, _LONGEST_KEY)  # the database stores it
-        now = self._count_parts(moment or self._clock.now())
+        now = self._count_parts(self._clock.now())
         full_at = self._full_at.get(key)
         if full_at is None:
             return key, now, 0

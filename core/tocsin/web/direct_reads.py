@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -105,7 +104,7 @@ class DirectReads:
                 return None
             answer = wanted.render(row[_KEY_WIDTH:])
             if answer is not None:
-                return self._respond(request, endpoint, answer, principal, now)
+                return self._respond(request, endpoint, answer, principal)
             wanted = wanted.otherwise
         return None
 
@@ -145,10 +144,9 @@ class DirectReads:
         endpoint: Endpoint,
         answer: DirectAnswer,
         principal: Principal,
-        now: datetime,
     ) -> web.StreamResponse | None:
         try:
-            limits = self._services.rate_limits.count_request(principal.id, now)
+            limits = self._services.rate_limits.count_request(principal.id)
         except ProblemError:
             return None
         tag, request_id = self._services.tags.make(answer.version), read_request_id(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from aiohttp import hdrs, web
 
@@ -52,9 +52,9 @@ class ApiRateLimits:
         """All limits for nodes to share; repeated credentials are counted on each node."""
         return self._requests, self._failures, self._secrets, self._pushes, self._tests
 
-    def count_request(self, principal_id: str, now: datetime | None = None) -> Mapping[str, str]:
+    def count_request(self, principal_id: str) -> Mapping[str, str]:
         """Count a request; return the rate-limit header fields, or raise ProblemError (429)."""
-        status = self._requests.take(principal_id, now=now)
+        status = self._requests.take(principal_id)
         if not status.allowed:
             raise _limit_exceeded(self._requests, status, TOO_MANY_REQUESTS)
         return build_rate_limit_headers(self._requests.name, self._requests.quota, status)
