@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
@@ -27,6 +27,8 @@ BEAT_INTERVAL = timedelta(seconds=1)
 """How often a node writes something for the replica to show."""
 PATIENCE = 1.0
 """Seconds after which a replica that has not begun to answer counts as frozen."""
+MOST_READS = 9
+"""Reads at once. One connection of the pool is left to measure the lag."""
 _POLLS = (0.0, 0.01, 0.05, 0.2)
 """Pauses in seconds until the replica shows a beat; later, the next one measures the lag."""
 _KEPT_BEATS = 3600
@@ -48,6 +50,8 @@ class FallbackReason(StrEnum):
     """It does not have yet what the caller wrote or has seen."""
     CANCELED = "canceled"
     """It canceled the read, to replay changes of the primary."""
+    BUSY = "busy"
+    """Other reads used its connections for too long."""
     UNMARKED = "unmarked"
     """A node without a read URL, or of an earlier version, serves the API too."""
     PROBLEM = "problem"
@@ -98,6 +102,7 @@ class ReadReplica:
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done while the replica does not respond, which ends the reads under way."""
         self._abandoned: set[asyncio.Task[Any]] = set()
+        self._permits = asyncio.Semaphore(MOST_READS)
         self._reported: FallbackReason | None = None
         self.lag: float | None = None
         """Seconds that the replica lags behind; None if that is unknown."""
@@ -132,7 +137,9 @@ class ReadReplica:
     async def _measure(self, beat: int, written: float) -> float | None:
         for pause in _POLLS:
             await asyncio.sleep(pause)
-            _, shown = await self._attempt(self._replica.read(load_shown, None, self._node))
+            _, shown = await self._attempt(
+                asyncio.create_task(self._replica.read(load_shown, None, self._node))
+            )
             if shown == beat:
                 return self._monotonic() - written
         return self._age(shown)
@@ -184,6 +191,7 @@ class ReadReplica:
             raise ReplicaFault(self._reported)
         if not freshness.is_known:
             raise ReplicaFault(FallbackReason.UNMARKED)
+        await self._acquire_permit()
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def read(connection: Connection) -> tuple[T, float]:
@@ -193,17 +201,30 @@ class ReadReplica:
                 begun.set_result(None)
             return operation(connection), age
 
-        return await self._attempt(self._replica.read(read), begun)
+        task = asyncio.create_task(self._replica.read(read))
+        task.add_done_callback(lambda _: self._permits.release())
+        return await self._attempt(task, begun)
 
-    async def _attempt(
-        self, reading: Coroutine[Any, Any, T], begun: asyncio.Future[None] | None = None
-    ) -> T:
+    async def _acquire_permit(self) -> None:
+        """Wait for a permit; raises ReplicaFault if slow reads keep them all.
+
+        These do not mean that the replica is lost, which would send all of them to the primary.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._permits.acquire()
+        except TimeoutError:
+            raise ReplicaFault(FallbackReason.BUSY) from None
+        if self._reported is not None:
+            self._permits.release()
+            raise ReplicaFault(self._reported)
+
+    async def _attempt(self, task: asyncio.Task[T], begun: asyncio.Future[None] | None = None) -> T:
         """Return the result of a read; raises ReplicaFault if the replica is frozen or lost.
 
         What is abandoned ends in the background: to close a connection to a frozen server takes
         time.
         """
-        task = asyncio.create_task(reading)
         awaited: set[asyncio.Future[Any]] = {task} if begun is None else {task, begun}
         try:
             await asyncio.wait(awaited, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import make_url, text
+from sqlalchemy.util import await_only
 
 from tocsin.clock import SystemClock
 from tocsin.errors import NotFoundError, OperatorError
@@ -20,7 +22,8 @@ from tocsin.store import (
     parse_urls,
     record_heartbeat,
 )
-from tocsin.store.postgres import PostgresDatabase
+from tocsin.store.postgres import POOL, PostgresDatabase
+from tocsin.store.read_replica import MOST_READS
 
 NODE, OTHER = 1, 2
 LAG = 5.0
@@ -124,6 +127,31 @@ async def test_a_server_that_is_away_leaves_reads_to_the_primary(
         await replica.measure()
         found, _ = await replica.read(await database.read(load_freshness, "ana"), is_read_only)
         assert (found, outcomes) == (False, [FallbackReason.UNREACHABLE])
+
+
+async def test_slow_reads_on_all_connections_do_not_make_the_replica_count_as_lost(
+    replica, database, outcomes
+):
+    await replica.measure()
+    freshness = await database.read(load_freshness, "ana")
+    assert MOST_READS < POOL
+    begun, ended = asyncio.Semaphore(0), asyncio.Event()
+
+    def wait(connection) -> bool:
+        begun.release()
+        await_only(ended.wait())
+        return is_read_only(connection)
+
+    slow = []
+    for _ in range(MOST_READS):
+        slow.append(asyncio.create_task(replica.read(freshness, wait)))
+        await begun.acquire()
+    found, _ = await replica.read(freshness, is_read_only)
+    await replica.measure()
+    ended.set()
+    assert [found for found, _ in await asyncio.gather(*slow)] == [True] * MOST_READS
+    assert (found, replica.lag is not None) == (False, True)
+    assert outcomes == [FallbackReason.BUSY] + [None] * MOST_READS
 
 
 async def test_a_problem_on_the_replica_is_decided_by_the_primary(replica, database, outcomes):
