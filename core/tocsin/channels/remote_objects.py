@@ -1,4 +1,4 @@
-"""Channels that keep one object per event subject: a case, an alert or a ticket.
+"""Channels that keep one object for each incident, session or schedule.
 
 Subclasses only define how their platform is called.
 """
@@ -65,7 +65,7 @@ S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
 
 
 class ObjectChannel(Channel[S]):
-    """Creates one object per event subject, and adds later events to it.
+    """Creates one object for each incident, session or schedule, and adds later events to it.
 
     The channel looks up every object before it creates one, so the next attempt completes an
     interrupted attempt without repeating a step.
@@ -175,7 +175,7 @@ class ObjectChannel(Channel[S]):
         return body
 
     async def update(self, identifier: str, delivery: Delivery) -> None:
-        """Update an object from a later event of the same subject."""
+        """Update an object from a later event about the same subject."""
 
     def render_note(self, delivery: Delivery) -> str | None:
         """Return the note of an event in Markdown; None if the event adds no note."""

@@ -117,7 +117,7 @@ def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_event(event: Event) -> None:
-    """Handle a committed event. Called for each event, and called again later if it raises.
+    """Handle a committed event. Called for each event, and again later if the call raises.
 
     Events pass through the delivery queue, so a restart never loses an event but can repeat one. To
     recognize a repeated event, use `id`. A plain function runs in a separate thread. A coroutine

@@ -82,7 +82,7 @@ class Enricher(Configurable[S], ABC):
     """The maximum number of entities per call."""
 
     async def start(self) -> None:
-        """Prepare; called once. If it raises, this enricher is unavailable, with the reason."""
+        """Prepare; called once. If this fails, the enricher is unavailable, with the reason."""
 
     async def check(self) -> Health:
         """Return whether the source is available. Default: always."""

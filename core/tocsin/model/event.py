@@ -150,7 +150,7 @@ class Delivery:
     attempt: int
     """1 for the first attempt."""
     remote_id: str | None
-    """The receiver's ID from an earlier delivery of this subject, or None."""
+    """The receiver's ID of the object from an earlier delivery about this subject, or None."""
     tried_at: datetime | None = None
     """Latest possible start of earlier attempts, including attempts of nodes that crashed; None if
     there was no attempt. A search might not find the results of these attempts yet."""
@@ -175,7 +175,8 @@ class Receipt:
     status: int | None = None
     response: bytes = b""
     remote_id: str | None = None
-    """The receiver's ID of the object. Later events of the subject use it to find the object."""
+    """The receiver's ID of the object. Later events about the same subject use it to find the
+    object."""
     remote_url: str | None = None
     """The URL at which people open the object."""
     closed: tuple[str, ...] = ()

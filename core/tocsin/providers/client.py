@@ -214,7 +214,7 @@ class Api:
         Raises `TryLater` for temporary errors (a server that is unavailable or overloaded, partial
         responses), with the server's delay; `CredentialsRefused` for 401 and 403; `Refused` for
         other errors in the request and for redirects; `Broken` for 5xx and for bodies that are not
-        JSON or too long.
+        JSON or are too long.
         """
         url, content, kind = self._url(path, query), None, {}
         if json is not None:

@@ -119,7 +119,8 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_deleted_object_is_recreated(self) -> None:
-        """If a person deletes the object, the next event of its subject creates another object.
+        """If a person deletes an object, the next event about the same incident or schedule creates
+        another object.
 
         Otherwise, later events would be lost or wait forever.
         """
