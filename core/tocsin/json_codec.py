@@ -36,7 +36,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator[Any]:
-    """Return the values at a dotted path such as `dns.question.name`, without null.
+    """Return the values at a dotted path such as `dns.question.name`, without nulls.
 
     Objects can be nested, have dotted names, or both; dotted names come first. With `enter_lists`,
     a list stands for its items, both within the path and at its end.

@@ -113,7 +113,7 @@ class ObjectChannel(Channel[S]):
     """
 
     status_batch: int = 0
-    """Maximum number of objects for one call of `read_statuses`; 0 if it is not implemented."""
+    """Maximum number of objects for one call of `read_statuses`; 0 without this method."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the settings and tools; perform no I/O."""
@@ -203,16 +203,16 @@ class ObjectChannel(Channel[S]):
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
         """Return the statuses of objects by ID; an object that no longer exists is left out.
 
-        Called for destinations with `status_interval`: declare this setting as a `StatusInterval`,
-        and set `status_batch`, if you implement it. Raises the same errors as `deliver`.
+        Called for destinations with `status_interval`. If you implement this method, declare this
+        setting as a `StatusInterval`, and set `status_batch`. Raises the same errors as `deliver`.
         """
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
         """Return the names of the receiver's statuses of closed objects.
 
-        Implement it if you declare the setting `resolutions`, as `Resolutions`; pass the result to
-        `find_unmapped` in `check`.
+        Implement this method if you declare the setting `resolutions`, as `Resolutions`. In
+        `check`, pass the result to `find_unmapped`.
         """
         raise NotImplementedError
 

@@ -37,7 +37,7 @@ Resolutions = Annotated[
 
 
 def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:
-    """Return the problems of `resolutions`, if set: closed statuses without an entry."""
+    """Return the problems of the setting `resolutions`: closed statuses without an entry."""
     if not settings.resolutions:
         return ()
     if settings.status_interval is None:

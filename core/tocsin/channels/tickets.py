@@ -123,7 +123,7 @@ class Tracker(ABC):
     """Time during which a search can miss a new ticket; None if the tracker supports a key."""
 
     status_batch: ClassVar[int] = 0
-    """Maximum number of tickets for one call of `read_statuses`; 0 if it is not implemented."""
+    """Maximum number of tickets for one call of `read_statuses`; 0 without this method."""
 
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
@@ -185,14 +185,14 @@ class Tracker(ABC):
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
         """Return the statuses of tickets by ID; a ticket that no longer exists is left out.
 
-        If you implement it, set `status_batch`.
+        If you implement this method, set `status_batch`.
         """
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
         """Return the names of the tracker's statuses of closed tickets.
 
-        Implement it together with `read_statuses`.
+        Implement this method together with `read_statuses`.
         """
         raise NotImplementedError
 

@@ -162,7 +162,10 @@ class Channel(Configurable[S], ABC):
         return None
 
     async def start(self) -> None:
-        """Prepare; called once. If this fails, the destination is unavailable, with the reason."""
+        """Prepare; called once.
+
+        If `start` fails, the destination is unavailable, with the reason.
+        """
 
     @abstractmethod
     async def check(self) -> Health:

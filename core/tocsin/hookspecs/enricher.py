@@ -82,7 +82,10 @@ class Enricher(Configurable[S], ABC):
     """The maximum number of entities per call."""
 
     async def start(self) -> None:
-        """Prepare; called once. If this fails, the enricher is unavailable, with the reason."""
+        """Prepare; called once.
+
+        If `start` fails, the enricher is unavailable, with the reason.
+        """
 
     async def check(self) -> Health:
         """Return whether the source is available. Default: always."""

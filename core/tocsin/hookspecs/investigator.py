@@ -71,7 +71,10 @@ class Investigator(Configurable[S], ABC):
         )
 
     async def start(self) -> None:
-        """Prepare; called once. If this fails, the service has no investigator."""
+        """Prepare; called once.
+
+        If `start` fails, the service has no investigator.
+        """
 
     @abstractmethod
     async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:

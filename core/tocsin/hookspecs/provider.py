@@ -192,7 +192,10 @@ class Provider(Configurable[S], ABC):
         return tuple(one for one in cls.retirements if one.applies(settings))
 
     async def start(self) -> None:
-        """Prepare; called once. If this fails, the provider is unavailable, with the reason."""
+        """Prepare; called once.
+
+        If `start` fails, the provider is unavailable, with the reason.
+        """
 
     @abstractmethod
     async def check(self) -> Health:

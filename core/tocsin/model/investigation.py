@@ -183,7 +183,7 @@ class ListIncidents(Question[tuple[IncidentRecord, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindEntities(Question[FoundEntities]):
-    """Finds the entities of stored incidents that match a pattern, as parsed by `EntityPattern`.
+    """Finds entities that match a pattern, as parsed by `EntityPattern`, in stored incidents.
 
     With a window, finds only entities that were seen in the window.
     """

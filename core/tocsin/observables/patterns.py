@@ -32,8 +32,8 @@ class EntityPattern:
     def parse(cls, text: str, kinds: Iterable[EntityKind] = _NAMES) -> EntityPattern:
         """Parse a pattern; `kinds` applies to names with wildcards.
 
-        A pattern is a network (`198.51.100.0/24`, `2001:db8::/32`, with host bits too), a range
-        (`198.51.100.1-198.51.100.9`, `198.51.100.1-9`), an address that ends in wildcards
+        A pattern is a network (`198.51.100.0/24`, `2001:db8::/32`, with or without host bits), a
+        range (`198.51.100.1-198.51.100.9`, `198.51.100.1-9`), an address that ends in wildcards
         (`198.51.*`), or a name with wildcards (`web-*`, `*.corp.example`). Raises ValueError for
         anything else.
         """

@@ -155,7 +155,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
-        """An incident arrives even if it appears after another incident of the same time.
+        """An incident arrives even if it appears after another incident with the same timestamp.
 
         If the bounds of a query exclude the last timestamp or are truncated to seconds, the
         incident is lost.

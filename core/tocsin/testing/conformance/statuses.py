@@ -64,7 +64,7 @@ class StatusRules(HttpConformance):
 
     @rule
     async def test_incidents_are_closed(self) -> None:
-        """`set_status` closes an incident, unless `settable` leaves out Closed.
+        """`set_status` can close an incident, unless `settable` of the provider lacks Closed.
 
         People close tickets, and expect the SIEM to follow.
         """
