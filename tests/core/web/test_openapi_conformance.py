@@ -79,6 +79,7 @@ RECURRING = {
 }
 LONGEST = 7_000
 INCIDENTS = "/api/v1/incidents"
+STOPPABLE = (DESTINATIONS, "/api/admin/providers")
 LABELS = {f"{verb}_{kind}" for verb in ("add", "remove") for kind in ("tags", "watchers")}
 MENDED: dict[str, dict[str, Any]] = {
     "/api/admin/erasures": {"entity": "user:j.doe"},  # a value of a kind
@@ -160,6 +161,12 @@ def mend_body(body: dict[str, Any], path: str) -> None:
             body["plugin"] = GOOD_DESTINATION["plugin"]
         if body.keys() & {"plugin", "settings"}:
             body["settings"] = GOOD_DESTINATION["settings"]
+    if path.startswith(STOPPABLE) and body.keys() & {"until", "duration", "reason"}:
+        body.pop("until", None)  # in the past, or beside a duration
+        body |= {"enabled": False, "duration": "PT1H"}
+    if path == "/api/admin/destination-tests":
+        body |= {"plugin": GOOD_DESTINATION["plugin"], "settings": GOOD_DESTINATION["settings"]}
+        body.pop("destination", None)
     if path == "/api/admin/backfills":
         body |= BACKFILL  # whose provider is there, and whose ends are in order
     if path.startswith(SCHEDULES):
