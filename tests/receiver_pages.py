@@ -111,8 +111,8 @@ def _channel_page(contract: Contract) -> str:
 def _twice(receiver: str, contract: Contract) -> str:
     words = _TWICE[contract.idempotency]
     if _is_body_of_tracker(receiver, contract):
-        lowered = words[0].lower() + words[1:]
-        return f"{_BY_WEBHOOK} With [the channel `ticketing`](../ticketing.md), {lowered}"
+        channel = "[The channel `ticketing`](../ticketing.md) prevents duplicates"
+        return f"{_BY_WEBHOOK} {channel}: {words[0].lower()}{words[1:]}"
     return (
         words if "body" in contract.parts else words.replace("the header `webhook-id`", "a header")
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
@@ -33,6 +33,11 @@ class Mistake:
     def words(self) -> str:
         """What was found, if that is known, and what would be right."""
         return "; ".join(filter(None, (self.found, self.expected)))
+
+
+def list_choices(names: Collection[str], otherwise: str) -> str:
+    """Return ``use one of: a, b``, or what to do if there are no names."""
+    return f"use one of: {', '.join(names)}" if names else otherwise
 
 
 def suggest_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str:

@@ -123,7 +123,7 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 def verify(name: Name, as_json: AsJson = False) -> None:
     """Verify the checksums of a backup and the encryption key.
 
-    Exit status 2 if it is damaged, or if a key does not match.
+    The exit status is 2 if the backup is damaged, or if a key does not match.
     """
     from tocsin.transfer import check_vault, find_backup, verify_backup
 

@@ -143,7 +143,7 @@ def alerts(
 ) -> None:
     """List the alerts of an incident, the latest first.
 
-    With --json or --wide, each has its network flow and its record, as the SIEM returned it.
+    With --json or --wide, each alert has its network flow and its record as the SIEM returned it.
     Requires an API key with the scope `incidents:read`.
     """
     path = f"{INCIDENTS_PATH}/{number}/alerts"

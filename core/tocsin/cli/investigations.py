@@ -42,7 +42,7 @@ from tocsin.registry import (
 )
 from tocsin.settings import Settings, load_settings
 from tocsin.store import Database
-from tocsin.validation import suggest_nearest
+from tocsin.validation import list_choices, suggest_nearest
 
 app = typer.Typer(no_args_is_help=True, help="Start, follow and read investigations.")
 
@@ -363,10 +363,8 @@ def _require_provider(settings: Settings, name: str | None) -> None:
         return
     known = sorted(facts.name for facts in configured_providers(settings))
     if name not in known:
-        names = ", ".join(known) or "none yet"
-        raise OperatorError(
-            f"--provider: found {name!r}; use one of: {names}{suggest_nearest(name, known)}"
-        )
+        choices = list_choices(known, "configure a provider first")
+        raise OperatorError(f"--provider: found {name!r}; {choices}{suggest_nearest(name, known)}")
 
 
 def _json(value: Any) -> str:

@@ -26,7 +26,7 @@ from tocsin.registry import (
     table_path,
 )
 from tocsin.settings import Settings, load_settings
-from tocsin.validation import suggest_nearest
+from tocsin.validation import list_choices, suggest_nearest
 
 _MOST_PAGES = 1000
 _COLUMNS = Columns(("page", "stream", "kind", "id", "detail"))
@@ -38,7 +38,9 @@ def read_provider(
     pages: Annotated[
         int,
         typer.Option(
-            min=1, max=_MOST_PAGES, help="Maximum number of pages of each stream that have records."
+            min=1,
+            max=_MOST_PAGES,
+            help="Maximum number of pages with records to read from each stream.",
         ),
     ] = 10,
     as_json: AsJson = False,
@@ -73,8 +75,8 @@ async def _read(
         if absent.name == table_path("providers", name):
             raise OperatorError(f"{absent.name}: {absent.reason}")
     if name not in found:
-        names = ", ".join(found) or "none yet"
-        message = f"NAME: found {name!r}; use one of: {names}"
+        choices = list_choices(found, "configure a provider first")
+        message = f"NAME: found {name!r}; {choices}"
         raise OperatorError(message + suggest_nearest(name, list(found)))
     environment = Environment(configuration.environment)
     maker = PluginFactory(SystemClock(), settings.public_url, environment)

@@ -24,7 +24,7 @@ from tocsin.incidents import (
 )
 from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
-from tocsin.validation import suggest_nearest
+from tocsin.validation import list_choices, suggest_nearest
 
 app = typer.Typer(help="List providers with their sync status and last error.")
 app.command("read")(read_provider)
@@ -133,7 +133,8 @@ def require_known(settings: Settings, name: str) -> None:
     shown = run_on_database(settings, lambda database: database.read(list_providers, [], now))
     known = sorted({*file.providers, *(record["name"] for record in shown)})
     if name not in known:
-        message = f"--provider: found {name!r}; use one of: {', '.join(known) or 'none yet'}"
+        choices = list_choices(known, "configure a provider first")
+        message = f"--provider: found {name!r}; {choices}"
         raise OperatorError(message + suggest_nearest(name, known))
 
 

@@ -93,7 +93,7 @@ def end(
 ) -> None:
     """End a rule now.
 
-    Events that it has suppressed are not delivered later.
+    Events that were already suppressed are not delivered later.
     """
     path = admin_path("suppressions", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))

@@ -20,7 +20,7 @@ from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR, describe_unknown
 from tocsin.registry.loader import AbsentPlugin, PluginOffers
 from tocsin.registry.plugins_file import PluginsFile, is_name
 from tocsin.registry.retention import RetentionSettings
-from tocsin.validation import explain_errors, find_nearest, suggest_nearest
+from tocsin.validation import explain_errors, find_nearest, list_choices, suggest_nearest
 
 _SIMILARITY = 0.75  # of a name of a plugin and the one that was meant
 _CAPABILITIES = {
@@ -79,6 +79,10 @@ BASES: Mapping[str, type[PluginSettings]] = MappingProxyType(
         "intake": Intake.Settings,
     }
 )
+
+
+def _enable(section: str) -> str:
+    return f"enable a plugin that provides {section}"
 
 
 def _common_settings(
@@ -266,7 +270,8 @@ class ConfigurationParser:
         return definition
 
     def _no_provider(self, key: str, wanted: str, known: Sequence[str]) -> None:
-        hint = f"use one of: {', '.join(known) or 'none yet'}{suggest_nearest(wanted, known)}"
+        choices = list_choices(known, "configure a provider first")
+        hint = f"{choices}{suggest_nearest(wanted, known)}"
         self.problem(key, f"there is no provider {wanted!r}", hint)
 
     def _plugin(
@@ -276,7 +281,7 @@ class ConfigurationParser:
         plugin = table.get("plugin")
         if not isinstance(plugin, str):
             found = "missing" if plugin is None else f"found {plugin!r}"
-            self.problem(f"{key}.plugin", found, f"use one of: {', '.join(kinds) or 'none yet'}")
+            self.problem(f"{key}.plugin", found, list_choices(kinds, _enable(section)))
             return None
         if plugin in self.offers.absent:
             reason = self.offers.absent[plugin].reason
@@ -296,14 +301,14 @@ class ConfigurationParser:
         if plugin in self.file.enabled and plugin in self.installed:
             return (
                 f"{plugin!r} does not provide {section}",
-                f"use one of: {', '.join(kinds) or 'none yet'}",
+                list_choices(kinds, _enable(section)),
             )
         if plugin in self.installed:
             return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
         hint = suggest_nearest(plugin, [*kinds, *sorted(self.installed)])
         return (
             describe_unknown(plugin),
-            f"use one of: {', '.join(kinds) or 'none yet'}{hint}",
+            f"{list_choices(kinds, _enable(section))}{hint}",
         )
 
     def _settings(

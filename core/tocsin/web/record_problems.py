@@ -112,7 +112,7 @@ FUTURE_BACKFILL = ProblemType(
 UNKNOWN_PROVIDER = ProblemType(
     "unknown-provider",
     422,
-    "There is no provider {provider!r}{suggestion}.",
+    "There is no provider {provider!r}{suggestion}",
     example={"provider": "egde", "suggestion": "; did you mean 'edge'?"},
     path="/api/admin/backfills",
 )

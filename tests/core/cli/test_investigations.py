@@ -190,7 +190,7 @@ def test_a_session_that_there_is_not_is_said(tocsin, on_database, arguments):
         (("start", " "), "QUESTION: found empty text"),
         (("start", "x" * 20_001), "use at most 20,000"),
         (("message", "ses_0", ""), "MESSAGE: found empty text"),
-        (("start", "x", "--provider", "edge"), "found 'edge'; use one of: none yet"),
+        (("start", "x", "--provider", "edge"), "found 'edge'; configure a provider first"),
     ],
 )
 def test_what_cannot_be_investigated_is_said_at_once(tocsin, on_database, arguments, reason):

@@ -76,6 +76,19 @@ async def test_a_backfill_that_cannot_be_is_refused_with_the_reason(api, admin, 
 
 
 @on_sqlite
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("egde", "There is no provider 'egde'; did you mean 'edge'?"),
+        ("zzz", "There is no provider 'zzz'."),
+    ],
+)
+async def test_an_unknown_provider_is_reported_in_one_sentence(admin, name, detail):
+    response = await admin.send("POST", BACKFILLS, json=ASKED | {"provider": name})
+    assert (await problem(response, 422))["detail"] == detail
+
+
+@on_sqlite
 async def test_a_backfill_that_is_not_there_is_not_found(admin):
     for method, path in (("GET", f"{BACKFILLS}/bkf_1"), ("POST", f"{BACKFILLS}/bkf_1/cancel")):
         await problem(await admin.send(method, path), 404)

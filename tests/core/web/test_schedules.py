@@ -471,7 +471,7 @@ async def test_what_the_file_names_no_more_cannot_be_enabled_but_deleted(admin, 
     await apply_file()
     assert (await admin.read(path_of(schedule_id)))["disabled_reason"] == "removed-from-file"
     words = await refused(admin, "POST", path_of(schedule_id, "/enable"))
-    assert "is no longer in plugins.toml" in words
+    assert "plugins.toml no longer contains the schedule" in words
     assert (await admin.ask("DELETE", path_of(schedule_id)))["status"] == "deleted"
 
 

@@ -89,7 +89,7 @@ def examine_files(area: Area, settings: Settings, secrets: Iterable[Path]) -> No
             is_safe = False
             area.warn(f"{path} is writable by other users", f"chmod go-w {path}")
     if is_safe:
-        area.note(f"{len(private)} files with secrets, readable only by their owner")
+        area.note(f"files with secrets, readable only by their owner: {len(private)}")
 
 
 def _examine_modes(area: Area, private: Mapping[Path, str]) -> bool:

@@ -59,7 +59,7 @@ async def examine_names(area: Area, servers: Sequence[ConfiguredServer]) -> None
         tables = ", ".join(dict.fromkeys(users[name]))
         area.fail(f"{name} ({tables}) cannot be resolved: {error}", "correct the name, or fix DNS")
     if not list(area):
-        area.note(f"all {len(users)} server names can be resolved")
+        area.note(f"all server names can be resolved: {len(users)}")
 
 
 async def find_unresolved_names(

@@ -78,7 +78,7 @@ def examine_work(
             "report it to the plugin's author; see docs/operators/diagnose.md#degraded-plugins",
         )
     unindexed = count_unindexed(connection)
-    found = f"search index: {unindexed} incident changes behind"
+    found = f"incident changes that are not in the search index: {unindexed}"
     if unindexed > _UNINDEXED:
         area.warn(
             found, "check that a node with the role `investigate` is running, and read its log"
@@ -161,7 +161,7 @@ def examine_destinations(
     if not usable:
         area.warn("no destination can receive events", "see docs/operators/destinations.md")
     else:
-        area.note(f"{len(usable)} destinations are usable")
+        area.note(f"usable destinations: {len(usable)}")
     return usable
 
 

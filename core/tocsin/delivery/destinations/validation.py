@@ -20,7 +20,7 @@ from tocsin.errors import OperatorError, Refused, TocsinError, TryLater
 from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Channel
 from tocsin.registry import ManagedBy
-from tocsin.validation import explain_errors, suggest_nearest
+from tocsin.validation import explain_errors, list_choices, suggest_nearest
 
 Encrypt = Callable[[bytes], bytes]
 RecordContact = Callable[[str, list[str]], Awaitable[None]]
@@ -157,8 +157,8 @@ class DestinationValidator:
     def _require_channel(self, plugin: str) -> type[Channel]:
         kinds = self._channels.kinds
         if (kind := kinds.get(plugin)) is None:
-            names = ", ".join(sorted(kinds)) or "none is enabled in plugins.toml"
-            hint = f"use one of: {names}{suggest_nearest(plugin, list(kinds))}"
+            choices = list_choices(sorted(kinds), "enable a channel plugin in plugins.toml")
+            hint = f"{choices}{suggest_nearest(plugin, list(kinds))}"
             raise InvalidDestinationError(
                 [DestinationProblem("plugin", f"unknown channel; {hint}")]
             )

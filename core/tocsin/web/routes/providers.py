@@ -104,7 +104,7 @@ def _require_able(call: RequestContext, name: str) -> None:
     """Raise ProblemError (422) for an unknown provider, or one without backfills."""
     known = {facts.name: facts for facts in call.services.providers}
     if name not in known:
-        suggestion = suggest_nearest(name, sorted(known))
+        suggestion = suggest_nearest(name, sorted(known)) or "."
         raise UNKNOWN_PROVIDER.error(provider=name, suggestion=suggestion)
     if Capability.BACKFILL not in known[name].capabilities:
         raise NO_BACKFILLS.error(plugin=known[name].plugin)

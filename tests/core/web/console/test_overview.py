@@ -238,7 +238,9 @@ async def test_incidents_are_drawn_by_hour_and_severity(api, clock, person):
     clock.advance(seconds=3)
     api.services.shared_results.expire()
     html = await person.html("/")
-    assert "3 incidents occurred in the last 24 hours, at most 2 in one hour" in text_of(html)
+    assert "3 incidents occurred in the last 24 hours, with a peak of 2 in one hour" in text_of(
+        html
+    )
     assert "1 Critical, 1 Low" in html
     links = re.findall(r'<a href="(/incidents\?since=[^"]*)"', html)
     assert len(links) == 2
