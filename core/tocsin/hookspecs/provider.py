@@ -202,7 +202,10 @@ class Provider(Configurable[S], ABC):
         """Return whether the SIEM is reachable, and which permissions are missing."""
 
     def streams(self) -> Sequence[str]:
-        """Return the names of the streams. Each is read separately and has its own position."""
+        """Return the names of the streams.
+
+        Each stream is read separately and has its own position.
+        """
         return ("changed",)
 
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
@@ -255,7 +258,7 @@ class Provider(Configurable[S], ABC):
     def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield pages of the changes in a past window, and end with it.
+        """Yield pages of the changes in a past window, and stop at its end.
 
         `position` has the same meaning as in `read`, but is separate from the position of the
         stream.

@@ -144,7 +144,7 @@ class Knowledge(Protocol):
         ...
 
     async def neighbors(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:
-        """Return the graph around an entity, `depth` steps from it (1 to 3)."""
+        """Return the graph around an entity, up to `depth` steps away (1 to 3)."""
         ...
 
 

@@ -55,9 +55,10 @@ class MappingTemplate:
     def read(self, content: bytes, now: datetime) -> Iterator[Received]:
         """Map the content, and yield incidents in batches, then the rejected records.
 
-        An incident without a time gets the time `now`. Each step is slow, so run it in a thread.
-        Raises `Refused` if the content is not JSON, the mapping fails, or all incidents are
-        invalid: before the first batch, unless the mapping fails for a later batch.
+        An incident without a time gets the time `now`. Each step of the iteration is slow,
+        so run it in a thread. Raises `Refused` if the content is not JSON, the mapping fails, or
+        all incidents are invalid: before the first batch, unless the mapping fails for a later
+        batch.
         """
         body = _parse_body(content, self._records)
         rejects = _Rejects(self._source, content)

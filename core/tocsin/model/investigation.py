@@ -109,7 +109,7 @@ class FoundEvents:
 
     events: tuple[SiemEvent, ...]
     complete: bool
-    """False if there are more than the limit."""
+    """False if there are more events than the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ class Edge:
     """The latest origins, latest first: `incident:7`, or `session:ses_01J...#12` for a step of a
     session's ledger."""
     marking: Marking = field(default_factory=Marking)
-    """The strictest marking of its origins, other than incidents."""
+    """The strictest marking of the edge's origins, other than incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class IncidentRecord:
     targets: tuple[Entity, ...] = ()
     """The entities at which the activity was directed, if the SIEM reports them."""
     alerts: tuple[Alert, ...] = ()
-    """Its latest alerts, the earliest first."""
+    """The latest alerts of the incident, the earliest first."""
     marking: Marking = field(default_factory=Marking)
     severity_assumed: bool = False
     """Whether the SIEM's severity was missing or unknown, so that Tocsin assumed Medium."""

@@ -50,7 +50,7 @@ def _is_clickable(word: str) -> bool:
 def refang(text: str) -> str:
     """Return `text` with each defanged address restored; other text does not change.
 
-    It supports `hxxp`, `meow` and `fxp` as schemes; `.`, `:`, `::`, `://`, `@`, `dot` and `at` in
+    Supports `hxxp`, `meow` and `fxp` as schemes; `.`, `:`, `::`, `://`, `@`, `dot` and `at` in
     any brackets, with or without spaces around them; and dots after a backslash.
     """
     return " ".join(map(refang_word, join_defanged(text).split(" ")))

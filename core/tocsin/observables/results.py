@@ -28,7 +28,7 @@ class Observables(NamedTuple):
     techniques: tuple[str, ...] = ()
     """ATT&CK IDs, such as T1059.001."""
     complete: bool = True
-    """False if there are more than the limit, or the input exceeds the limits of the search."""
+    """False if results exceed the limit, or if the input exceeds the limits of the search."""
 
 
 class ObservableCollector:

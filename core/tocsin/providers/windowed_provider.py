@@ -40,8 +40,8 @@ class WindowedProvider(Provider[S]):
     Both ends of a window are fixed until its last page is stored. Windows overlap, so that
     simultaneous and late changes are not missed. The provider recognizes records in the overlap by
     their content and does not store them again. If a page fails, the provider requests it again,
-    and then splits the window until it finds the failing second. It records this second as lost and
-    retries it later.
+    and then splits the window until it finds the failing second. The provider records this second
+    as lost and retries it later.
     """
 
     class Settings(Provider.Settings):

@@ -57,7 +57,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_stays_plain_text(self) -> None:
         """A comment shows exactly the given text, including markup, quotes and line breaks.
 
-        Comments can quote attackers. Their text must not become a link or a mention.
+        Comments can quote attackers. The quoted text must not become a link or a mention.
         """
         async with self.harness() as harness:
             self._writes()

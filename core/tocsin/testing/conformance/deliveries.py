@@ -41,7 +41,7 @@ class DeliveryRules(ScenarioSuite):
     async def test_an_incident_becomes_one_object(self) -> None:
         """An alert creates one open object that lists each of the incident's entities once.
 
-        The receipt returns the receiver's ID of the object and a link to it.
+        The receipt returns the receiver's ID of the object and a link to the object.
         """
         async with self.harness() as harness:
             receipt = await harness.bring(harness.alert())
