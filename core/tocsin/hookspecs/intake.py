@@ -94,9 +94,9 @@ class Intake(Configurable[S], ABC):
 
     @abstractmethod
     async def check(self) -> Health:
-        """Return whether accepted pushes are safe. Report every way to lose them as a problem.
+        """Return whether accepted pushes are safe.
 
-        Raises `TryLater` if the servers do not respond.
+        Report every way to lose pushes as a problem. Raises `TryLater` if the servers do not respond.
         """
 
     @abstractmethod

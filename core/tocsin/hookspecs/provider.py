@@ -277,7 +277,7 @@ class Provider(Configurable[S], ABC):
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
         """Return the contents of a pushed body in batches, without a check of credentials.
 
-        `received_at` is the time of the push. Use it for incidents without a time. If an intake is
+        `received_at` is the time of the push, for incidents without a time. If an intake is
         configured, Tocsin calls this method in a thread, for a push that `receive` has accepted
         before. If you do not implement it, pushes to the provider do not use the intake. Raises
         `Refused`.

@@ -34,15 +34,15 @@ class HttpClient(Protocol):
     def check_url(self, url: str) -> None:
         """Check without network access whether requests to `url` are allowed.
 
-        Raises `Misconfigured` with the reason if they are not.
+        Raises `Misconfigured` with the reason if they are not allowed.
         """
         ...
 
     async def vet_url(self, url: str) -> None:
         """Check whether requests to `url` and to the addresses of its host name are allowed.
 
-        Raises `Misconfigured` with the reason if they are not. Allows a name that does not resolve
-        yet.
+        Raises `Misconfigured` with the reason if they are not allowed. Allows a name that does not
+        resolve yet.
         """
         ...
 

@@ -175,7 +175,7 @@ class Receipt:
     status: int | None = None
     response: bytes = b""
     remote_id: str | None = None
-    """The receiver's ID of the object. Later events about the same subject use it to find the
+    """The receiver's ID of the object. Later events about the same subject use this ID to find the
     object."""
     remote_url: str | None = None
     """The URL at which people open the object."""

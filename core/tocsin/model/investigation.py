@@ -62,7 +62,7 @@ class Inquiry:
     provider: str | None
     """The only provider to consider; None for all."""
     asked_at: datetime
-    """The time of the request. Use it as the current time during the whole run."""
+    """The time of the request, which is the current time during the whole run."""
     previous: Report | None = None
     """The report of the previous run."""
 

@@ -76,7 +76,8 @@ class CapabilityRules(HttpConformance):
     async def test_refused_details_lose_no_incident(self) -> None:
         """If the SIEM refuses the details of an incident, all incidents still arrive.
 
-        Details can be deleted or restricted. Further requests for them would block the feed.
+        Details can be deleted or restricted. Repeated requests for details would block the
+        feed.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):

@@ -58,7 +58,8 @@ class EventContentRules(ObjectChannelSuite):
     async def test_malicious_entities_become_observables(self) -> None:
         """Entities that a report rates as malicious become observables; other entities do not.
 
-        Analysts block listed entities. If the receiver has no observables, the note lists them.
+        Analysts block listed entities. If the receiver has no observables, the note lists
+        these entities.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())

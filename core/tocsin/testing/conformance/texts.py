@@ -133,8 +133,8 @@ class TextRules(Conformance):
     async def test_a_malformed_record_is_rejected(self) -> None:
         """A malformed record is rejected with its content and a reason.
 
-        If the record is dropped, the incident is unaccounted for. If it raises an error, the feed
-        stops.
+        If the record is dropped, the incident is unaccounted for. If the record causes an error,
+        the feed stops.
         """
         async with self.harness() as harness:
             before, _, after = harness.put(), harness.put(malformed=True), harness.put()

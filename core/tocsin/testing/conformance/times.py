@@ -81,7 +81,7 @@ class TimeRules(Conformance):
         """A timestamp without a time zone counts as UTC or is rejected, regardless of the local
         time zone.
 
-        If it counted as local time, it would be wrong by hours, and shift twice a year.
+        A timestamp that counted as local time would be wrong by hours, and shift twice a year.
         """
         async with self.harness() as harness:
             _has_times(harness)
