@@ -96,7 +96,8 @@ class Intake(Configurable[S], ABC):
     async def check(self) -> Health:
         """Return whether accepted pushes are safe.
 
-        Report every way to lose pushes as a problem. Raises `TryLater` if the servers do not respond.
+        Report every way to lose pushes as a problem. Raises `TryLater` if the servers do not
+        respond.
         """
 
     @abstractmethod
