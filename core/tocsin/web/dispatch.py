@@ -256,6 +256,13 @@ class MutationHandler:
         return answer
 
 
+def record_action(connection: Connection, services: ApiServices, entry: audit.AuditRecord) -> None:
+    """Store an audit entry as the last step of a transaction; its actor finds it on a replica."""
+    audit.record(connection, entry)
+    if services.replica is not None:
+        mark_write(connection, entry.actor)
+
+
 def build_audit_entry(
     services: ApiServices,
     request: web.Request,

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from api_callers import INCIDENTS, KEYS, Admin, Caller
+from api_callers import GOOD_DESTINATION, INCIDENTS, KEYS, Admin, Caller
 from api_server import open_api
 from console import Person
 from tocsin.clock import SystemClock
@@ -97,3 +97,19 @@ async def test_a_page_of_the_console_says_that_a_replica_was_read(api, outcomes,
     outcomes.clear()
     assert "Read from a replica, at most" in await person.text(path)
     assert set(outcomes) == {None}
+
+
+async def test_every_audited_action_has_to_be_on_the_replica(api, database):
+    async def count_marks() -> int:
+        query = text("SELECT count(DISTINCT mark) FROM write_marks WHERE place >= 0")
+        return await database.read(lambda connection: connection.scalar(query))
+
+    await Person(api).sign_in()
+    assert await count_marks() == 1
+    admin = Admin(api, await api.admin())
+    marks = "SELECT mark FROM write_marks WHERE place >= 0 ORDER BY mark"
+    before = await database.read(lambda connection: connection.scalars(text(marks)).all())
+    test = {name: GOOD_DESTINATION[name] for name in ("plugin", "settings")}
+    await admin.send("POST", "/api/admin/destination-tests", json=test)
+    after = await database.read(lambda connection: connection.scalars(text(marks)).all())
+    assert set(after) - set(before)

@@ -8,7 +8,6 @@ from typing import Any
 from aiohttp import web
 from sqlalchemy import Connection
 
-from tocsin import audit
 from tocsin.credentials import (
     ConsoleRole,
     end_other_sessions,
@@ -20,7 +19,7 @@ from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsolePage
 from tocsin.web.console.sessions import ConsoleSessions, SignedInUser
 from tocsin.web.context import ApiServices
-from tocsin.web.dispatch import build_audit_entry
+from tocsin.web.dispatch import build_audit_entry, record_action
 
 OWN_SESSIONS = "/my-sessions"
 _BROWSERS = {
@@ -94,7 +93,7 @@ class OwnSessionRoutes:
             target=None,
             details={"reason": "ended by the user", "sessions": count},
         )
-        audit.record(connection, entry)
+        record_action(connection, self._services, entry)
 
 
 OWN_SESSIONS_PAGE = ConsolePage(

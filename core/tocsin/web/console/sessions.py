@@ -10,7 +10,6 @@ from functools import cached_property
 from aiohttp import web
 from sqlalchemy import Connection
 
-from tocsin import audit
 from tocsin.credentials import (
     USE_PRECISION,
     ConsoleRole,
@@ -30,7 +29,7 @@ from tocsin.credentials import (
 )
 from tocsin.errors import AccessDeniedError, TocsinError
 from tocsin.web.context import ApiServices
-from tocsin.web.dispatch import build_audit_entry
+from tocsin.web.dispatch import build_audit_entry, record_action
 from tocsin.web.problems import ProblemError
 
 FORM_TOKEN = "form_token"  # noqa: S105 - its name
@@ -157,8 +156,8 @@ class ConsoleSessions:
             target=None,
             details={"reason": reason},
         )
-        audit.record(connection, entry)
         end_session(connection, user.secret)
+        record_action(connection, self._services, entry)
 
     def renew(self, connection: Connection, request: web.Request, session: ConsoleSession) -> bool:
         """Renew the browser's session, if it is one of the same user; return whether it is."""

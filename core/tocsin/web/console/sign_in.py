@@ -9,7 +9,6 @@ from datetime import datetime
 from aiohttp import web
 from sqlalchemy import Connection
 
-from tocsin import audit
 from tocsin.credentials import (
     LONGEST_SESSION,
     AuthenticationError,
@@ -39,7 +38,7 @@ from tocsin.web.console import rendering
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.sessions import ConsoleSessions, require_own_site
 from tocsin.web.context import ApiServices
-from tocsin.web.dispatch import build_audit_entry
+from tocsin.web.dispatch import build_audit_entry, record_action
 from tocsin.web.problems import ProblemError, describe_error
 from tocsin.web.request_problems import ISSUER_UNAVAILABLE
 
@@ -163,13 +162,14 @@ class SignInRoutes:
             target=None,
             details={"role": session.role, **method},
         )
-        audit.record(connection, entry)
         before = self._sessions.find(connection, request)
         if before is not None:  # the new cookie replaces this session
             end_session(connection, before.secret)
         browser = clean_text(request.headers.get("User-Agent", ""), _LONGEST_BROWSER)
         origin = SessionOrigin(self._services.addresses.find(request), browser)
-        return begin_session(connection, replace(session, origin=origin), now)
+        begun = begin_session(connection, replace(session, origin=origin), now)
+        record_action(connection, self._services, entry)
+        return begun
 
     def form(self, place: str, fault: ProblemError | None = None) -> web.Response:
         """Return the sign-in page, which redirects to `place` afterwards."""
@@ -305,7 +305,7 @@ class OidcSignInRoutes:
             target=None if ended.subject is None else f"oidc:{ended.subject}",
             details={"reason": "logged out at the issuer", "sessions": count},
         )
-        audit.record(connection, entry)
+        record_action(connection, self._services, entry)
 
     async def _finish(self, request: web.Request) -> SignInResult:
         address = self._services.addresses.find(request)

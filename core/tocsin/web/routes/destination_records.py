@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection
 
-from tocsin import audit
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.delivery import (
     Destination,
@@ -20,7 +19,7 @@ from tocsin.model import Json
 from tocsin.registry import ManagedBy
 from tocsin.stops import EmergencyStop, StopKind, find_stop
 from tocsin.web.context import RequestContext
-from tocsin.web.dispatch import build_audit_entry
+from tocsin.web.dispatch import build_audit_entry, record_action
 from tocsin.web.parsing import invalid_request
 from tocsin.web.record_problems import (
     DESTINATION_DELETED,
@@ -137,7 +136,7 @@ async def record_contact(call: RequestContext, name: str, targets: list[str]) ->
         target=destination_target(name),
         details={"targets": list[Json](targets)},
     )
-    await call.services.database.write(audit.record, entry)
+    await call.services.database.write(record_action, call.services, entry)
 
 
 @contextmanager

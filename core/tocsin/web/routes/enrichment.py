@@ -16,7 +16,6 @@ from tocsin.enrichment import (
     UnansweredEntity,
 )
 from tocsin.model import Enrichment, Entity
-from tocsin.store import mark_write
 from tocsin.web.context import (
     MAX_CONCURRENT_ENRICHMENTS,
     ApiServices,
@@ -24,7 +23,7 @@ from tocsin.web.context import (
     RequestContext,
     Response,
 )
-from tocsin.web.dispatch import build_audit_entry
+from tocsin.web.dispatch import build_audit_entry, record_action
 from tocsin.web.record_problems import ENRICHMENT_TOO_SLOW, INCIDENT_NOT_FOUND, TOO_MANY_ENRICHMENTS
 from tocsin.web.routes.incidents import parse_number
 from tocsin.web.schemas.enrichment import IncidentEnrichment
@@ -72,9 +71,7 @@ _RETRY = {"Retry-After": "10"}
 
 
 def _record(connection: Connection, call: RequestContext, changed: int) -> None:
-    audit.record(connection, _entry(call, changed))
-    if call.services.replica is not None:  # which must have what was stored before
-        mark_write(connection, call.principal.id)
+    record_action(connection, call.services, _entry(call, changed))
 
 
 def _entry(call: RequestContext, changed: int) -> audit.AuditRecord:
