@@ -104,8 +104,8 @@ def resume(
 ) -> None:
     """Resume a destination that stopped after failures.
 
-    If the destination is active, sends its deliveries on hold. `released` is the number of these
-    deliveries.
+    If the destination is active, its deliveries that are on hold are sent. In the output,
+    `released` is the number of these deliveries.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))

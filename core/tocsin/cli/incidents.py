@@ -166,7 +166,7 @@ def detections(
 ) -> None:
     """List alert titles by the number of their false positives.
 
-    Counts the incidents that have a disposition. Requires an API key with the scope
+    Counts only incidents that have a disposition. Requires an API key with the scope
     `incidents:read`.
     """
     path = f"{INCIDENTS_PATH}/detections"

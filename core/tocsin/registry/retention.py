@@ -40,7 +40,7 @@ class RetentionSettings(BaseModel):
     search: _Kept | None = Field(
         default=None,
         description="Search documents, by the time of the incident or investigation. Removing "
-        "one of these also removes its document.",
+        "an incident or investigation also removes its document.",
     )
     graph: _Kept | None = Field(default=None, description="Graph edges, since they were last seen.")
     coverage: _Proved | None = Field(

@@ -240,7 +240,7 @@ class Settings(BaseSettings):
     tracing: bool = Field(
         default=False,
         description="Record traces with OpenTelemetry, and export them as the standard variables "
-        "`OTEL_*` say. Requires the extra `otel`.",
+        "`OTEL_*` specify. Requires the extra `otel`.",
     )
 
     _secret_files: dict[str, Path] = PrivateAttr(default_factory=dict)

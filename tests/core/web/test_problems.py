@@ -62,3 +62,4 @@ def test_the_example_of_a_problem_is_a_problem_document(problem):
     ProblemDocument.model_validate(document, strict=True)
     assert document["status"] == problem.status
     assert "{" not in document["detail"]
+    assert not document["detail"].endswith(("?.", ".."))

@@ -85,7 +85,9 @@ class _BarScale:
     def pieces(self, kind: str, parts: Iterable[Mapping[str, Any]]) -> Iterator[CoverageSegment]:
         for part in parts:
             begin, end = parse_moment(part["from"]), parse_moment(part["to"])
-            title = f"{kind}: {format_time(begin)} to {format_time(end)}. {part.get('reason', '')}"
+            title = (
+                f"{kind}: {format_time(begin)} to {format_time(end)}. {part.get('reason') or ''}"
+            )
             yield self.piece(kind, begin, end, title.strip())
 
     def piece(self, kind: str, begin: datetime, end: datetime, title: str) -> CoverageSegment:

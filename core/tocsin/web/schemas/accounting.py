@@ -389,8 +389,8 @@ class Proof(ResponseModel):
     )
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(
-        description=f"The oldest ones; at most {accounting.MAX_LISTED}, as in `gaps`, `lost` and "
-        f"`failures`."
+        description=f"The oldest deliveries; at most {accounting.MAX_LISTED}. `gaps`, `lost` and "
+        f"`failures` have the same limit."
     )
     not_arrived_total: int
     unaccounted: list[UnexplainedItem] = Field(

@@ -52,13 +52,13 @@ class DriftedField(ResponseModel):
     field: str = Field(description="Path of the field.")
     problem: DriftProblem
     expected: str = Field(description="Types that the provider understands, separated by `|`.")
-    found: str | None = Field(description="Types found instead; null if it is missing.")
+    found: str | None = Field(description="Types found instead; null if the field is missing.")
     since: datetime = Field(
         description="Time of the first record without the field, or with another type."
     )
     records: int = Field(description="Number of sampled records since then.")
     appeared: list[str] = Field(
-        description="New fields in the same object, which might replace it."
+        description="New fields in the same object, which might replace the field."
     )
 
 

@@ -120,6 +120,6 @@ class RemoteStatusSummary(ResponseModel):
 
     destination: str
     objects: int = Field(description="Number of objects whose status was read.")
-    mismatches: int = Field(description="Number of those that do not match their incident now.")
+    mismatches: int = Field(description="Number of these objects that do not match their incident.")
     failing_since: datetime | None = Field(description="Null unless reading fails.")
     reason: str | None

@@ -82,7 +82,7 @@ def _list_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterato
 def _list_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for each in write_backs:
         if each["finished_at"] is not None:
-            because = f": {each['reason']}" if each["reason"] else ""
+            because = f": {each['reason'].rstrip('.')}" if each["reason"] else ""
             text = f"SIEM comment: {each['state']}{because}."
             yield _build_entry(each["finished_at"], "write-back", text)
 
