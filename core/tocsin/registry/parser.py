@@ -82,7 +82,7 @@ BASES: Mapping[str, type[PluginSettings]] = MappingProxyType(
 
 
 def _enable(section: str) -> str:
-    return f"enable a plugin that provides {section}"
+    return f"enable a plugin for `{section}`"
 
 
 def _common_settings(

@@ -123,6 +123,12 @@ async def test_five_mistakes_give_five_precise_messages(problems):
     )
 
 
+async def test_a_table_without_any_enabled_plugin_for_it_asks_for_one(problems):
+    assert await problems('enabled = []\n[intake]\nplugin = "absent"') == [
+        "plugins.toml: intake.plugin: no plugin 'absent' is installed; enable a plugin for `intake`"
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
