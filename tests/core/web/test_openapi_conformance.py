@@ -36,6 +36,7 @@ from tocsin.web.routes import (
     suppressions,
     triage,
 )
+from tocsin.web.schemas import alerts
 from tocsin.web.schemas.examples import SESSION_ID
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -54,6 +55,7 @@ CURSORS = {
     "/api/admin/schedules": CompositeCursor(schedules.LIST, ("", "")).encode(),
     "/api/admin/schedules/{schedule_id}/runs": PageCursor(schedules.RUNS, "0").encode(),
     "/api/v1/incidents": ChangeCursor.START.encode(),
+    "/api/v1/incidents/{number}/alerts": CompositeCursor(alerts.LIST, (0, "0")).encode(),
     "/api/v1/incidents/{number}/comments": PageCursor(triage.COMMENTS, "0").encode(),
     "/api/v1/investigations": PageCursor(investigations.LIST, "0").encode(),
     "/api/v1/investigations/{session_id}/steps": PageCursor(investigations.STEPS, "0").encode(),
@@ -98,7 +100,7 @@ NOT_MEANT = {"use_after_free": {"enabled": False}}
 # the incident of this id, which there never are
 NOT_AN_ID = [
     {"include-path": path, "checks": {"unsupported_method": {"enabled": False}}}
-    for path in (START, f"{SCHEDULES}/upcoming", f"{INCIDENTS}/trend")
+    for path in (START, f"{SCHEDULES}/upcoming", f"{INCIDENTS}/trend", f"{INCIDENTS}/detections")
 ]
 
 

@@ -139,6 +139,8 @@ async def test_a_provider_is_stopped_and_enabled_with_reason_and_person(admin, c
         ({"enabled": False, "until": "2026-11-21T11:00:00Z"}, "in the future"),
         ({"enabled": False, "duration": "PT1H", "until": "2026-11-22T00:00:00Z"}, "not both"),
         ({"enabled": False, "duration": "P1Y"}, "PT15M"),
+        ({"enabled": False, "duration": {}}, "PT15M"),
+        ({"enabled": False, "duration": "P999999W"}, "P3650D"),
     ],
 )
 async def test_a_stop_that_is_contradictory_or_over_is_refused(admin, body, part):

@@ -14,9 +14,16 @@ from tocsin.web.parsing import BodyModel, ResponseModel
 from tocsin.web.schemas.examples import CREATED, EXPIRES
 from tocsin.web.schemas.fields import Timestamp
 
+_LONGEST = timedelta(days=3650)
 
-def _parse_duration(text: str | None) -> timedelta | None:
-    return None if text is None else parse_iso_duration(text)
+
+def _parse_duration(value: object) -> timedelta | None:
+    if value is None:
+        return None
+    duration = parse_iso_duration(str(value))
+    if duration > _LONGEST:
+        raise ValueError(f"use at most P{_LONGEST.days}D")
+    return duration
 
 
 class StopChange(BodyModel):
