@@ -16,7 +16,16 @@ from tocsin.investigations.codec import (
     encode_question,
     question_kind,
 )
-from tocsin.model import QUESTIONS, Enrichment, Entity, EntityKind, SearchHistory, SiemEvent, Window
+from tocsin.model import (
+    QUESTIONS,
+    Alert,
+    Enrichment,
+    Entity,
+    EntityKind,
+    SearchHistory,
+    SiemEvent,
+    Window,
+)
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 moments = st.datetimes(
@@ -40,6 +49,7 @@ for kind, strategy in (
     (Window, st.builds(Window, moments, moments)),
 ):
     st.register_type_strategy(kind, strategy)
+st.register_type_strategy(Alert, lambda _: st.builds(Alert, record=st.none() | facts))
 st.register_type_strategy(Enrichment, lambda _: st.builds(Enrichment, facts=facts))
 st.register_type_strategy(SiemEvent, lambda _: st.builds(SiemEvent, fields=facts))
 
