@@ -55,7 +55,7 @@ class SyncMeters:
         )
         self.fallback_pushes = metrics.counter(
             "tocsin_pushes_fallback_total",
-            "Pushes stored at once by this node, because the intake did not accept them",
+            "Pushes stored directly by this node, because the intake did not accept them",
             "provider",
         )
         self.succeeded = metrics.gauge(

@@ -152,7 +152,7 @@ class DeliveryGauges:
         self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that have not been routed")
         self._suppressed = metrics.gauge(
             "tocsin_events_suppressed",
-            "Events that suppression rules have kept from destinations since the first rule",
+            "Events and changes that suppression rules have kept from destinations",
         )
         self._hold = metrics.gauge(
             "tocsin_routing_on_hold",

@@ -44,7 +44,7 @@ class DeliveryMeters:
         )
         self.late = metrics.counter(
             "tocsin_delivery_leases_lost_total",
-            "Attempts that finished after their lease expired, and that may deliver an event twice",
+            "Attempts that finished after their lease expired, so an event may arrive twice",
             "destination",
         )
         self.duration = metrics.histogram(
