@@ -46,7 +46,8 @@ def of_group(group: type) -> Iterator[str]:
     several = {len(PROVIDERS): "every provider suite", len(SUITES): "every suite"}
     where = several.get(len(suites), " and ".join(suites))
     yield f"## {title(group)}\n"
-    yield f"{subject} Applies to {where}.\n"
+    they = "They are" if subject.startswith("Rules ") else "It is"
+    yield f"{subject} {they} part of {where}.\n"
     yield "| Rule | Why |\n|---|---|"
     for name, test in vars(group).items():
         if name.startswith("test_"):
@@ -58,7 +59,7 @@ def of_group(group: type) -> Iterator[str]:
 def title(group: type) -> str:
     """Return the subject of a class of rules, such as `Enricher failure`."""
     first, *others = re.findall("[A-Z][a-z]*", group.__name__.removesuffix("Rules"))
-    return " ".join([first, *(word.lower() for word in others)])
+    return " ".join([first.replace("Http", "HTTP"), *(word.lower() for word in others)])
 
 
 def in_one_line(text: str) -> str:

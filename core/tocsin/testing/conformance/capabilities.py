@@ -42,7 +42,8 @@ class CapabilityRules(HttpConformance):
     async def test_late_entities_are_refreshed(self) -> None:
         """`incident` returns entities that the SIEM added after the incident was read.
 
-        In many SIEMs, entities arrive minutes later, without a change of the incident.
+        In many SIEMs, entities appear minutes after the incident, and do not count as a change of
+        the incident.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -76,8 +77,8 @@ class CapabilityRules(HttpConformance):
     async def test_refused_details_lose_no_incident(self) -> None:
         """If the SIEM refuses the details of an incident, all incidents still arrive.
 
-        Details can be deleted or restricted. Repeated requests for details would block the
-        feed.
+        Details can be deleted or restricted. If the provider requested them again and again, it
+        would block the feed.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):
@@ -146,7 +147,8 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_does_not_affect_reads(self) -> None:
         """A backfill does not affect regular reads.
 
-        If a backfill moves the position or keeps state, it causes a new gap.
+        If a backfill moved the position of the regular reads or kept state, it would cause a new
+        gap.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

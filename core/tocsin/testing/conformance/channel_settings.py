@@ -41,7 +41,7 @@ class ChannelSettingsRules(ChannelSuite):
     async def test_secrets_are_secret(self) -> None:
         """Secrets are annotated `SecretStr` and never printed with the channel.
 
-        Plain text ends up in logs, tracebacks and the output of `tocsin plugins`.
+        Otherwise, secrets appear in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.channel.Settings)
         async with self.harness() as harness:

@@ -30,7 +30,8 @@ class ClosureRules(ObjectChannelSuite):
     async def test_matching_events_close_the_object(self) -> None:
         """An event for which `close_when` is true closes its object.
 
-        The last note of the object is the report that explains why.
+        The last note of the closed object is the report, which explains why Tocsin closed the
+        object.
         """
         async with self.harness(close_when="event_type == 'investigation-completed'") as harness:
             await harness.bring(harness.alert())

@@ -42,7 +42,7 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_comment_is_written_to_its_incident(self) -> None:
-        """`comment` writes its text to the incident, and to no other.
+        """`comment` writes its text to the given incident, and to no other incident.
 
         Analysts read the comments of an incident and act on them.
         """
@@ -140,10 +140,10 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_failed_comment_raises(self) -> None:
-        """When the SIEM fails, `comment` raises the same errors as `read`; after recovery, it
-        succeeds.
+        """When the SIEM fails, `comment` raises the same errors as `read`; after the SIEM recovers,
+        `comment` succeeds.
 
-        If the failure is ignored, the comment is missing.
+        Otherwise, Tocsin would record a missing comment as written.
         """
         async with self.harness() as harness:
             self._writes()

@@ -37,7 +37,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_only_what_was_read_is_covered(self) -> None:
-        """When a page reports an interval as covered, every incident in it has arrived.
+        """When a page reports an interval as covered, every incident of the interval has arrived.
 
         A covered interval is never read again.
         """
@@ -54,7 +54,8 @@ class CoverageRules(HttpConformance):
     async def test_the_future_is_not_covered(self) -> None:
         """`covered` never ends after the time of the read, and eventually approaches it.
 
-        Otherwise, later incidents would count as read.
+        If an interval ended later than the read, incidents that appear after the read would count
+        as read.
         """
         async with self.harness() as harness:
             harness.put()
@@ -94,7 +95,8 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_ahead_is_read(self) -> None:
         """Everything arrives promptly from a SIEM whose clock is five minutes ahead.
 
-        According to the local clock, changes lie in the future, and would be delayed or lost.
+        This SIEM writes times that are in the future for the local clock. A provider that relies on
+        the local clock would delay or lose the changes.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = _SKEW
@@ -108,7 +110,8 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_behind_is_read(self) -> None:
         """Everything arrives from a SIEM whose clock is five minutes behind.
 
-        According to the local clock, the last minutes look empty, and changes in them appear later.
+        This SIEM writes times that are five minutes old for the local clock, so a new change can
+        belong to an interval that was already read.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = -_SKEW

@@ -41,7 +41,8 @@ class DeliveryRules(ScenarioSuite):
     async def test_an_incident_becomes_one_object(self) -> None:
         """An alert creates one open object that lists each of the incident's entities once.
 
-        The receipt returns the receiver's ID of the object and a link to the object.
+        Analysts start from the object. The receipt contains the receiver's ID of the object and a
+        link to it.
         """
         async with self.harness() as harness:
             receipt = await harness.bring(harness.alert())
@@ -89,7 +90,8 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_failure_at_any_step_changes_no_result(self) -> None:
-        """If any single request fails, the retries end with the same result.
+        """If any single request fails, the retries end with the same result as a delivery without
+        failures.
 
         A ticket with half of its observables looks complete.
         """
@@ -132,7 +134,8 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_failures_after_a_closed_object_create_another(self) -> None:
-        """If a person closes the object of failures, the next failure creates a new object.
+        """If a person closes the object of a schedule's failures, the next failure creates a new
+        object.
 
         People do not read closed objects.
         """
@@ -153,8 +156,8 @@ class DeliveryRules(ScenarioSuite):
     async def test_a_late_attempt_creates_no_duplicate(self) -> None:
         """If an attempt started late and its result is unknown, no second object is created.
 
-        A node leases deliveries before it sends them, and the receiver's search finds new objects
-        only after a delay.
+        A node can start an attempt long after it leased the delivery, and the receiver's search
+        finds new objects only after a delay.
         """
         late = HEARTBEAT - timedelta(seconds=1)
         if self.idempotency is Idempotency.NONE:
@@ -174,7 +177,7 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_hostile_texts_are_data(self) -> None:
-        """An alert becomes one object, with any title.
+        """An alert becomes one object, whatever its title contains.
 
         Attackers influence the titles of incidents.
         """

@@ -77,7 +77,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_error_with_status_200_raises(self) -> None:
         """200 with `{"error": ...}` raises an error.
 
-        JSON-RPC, GraphQL and many gateways report errors like this. Entities must not look
+        JSON-RPC, GraphQL and many gateways report errors like this. Otherwise, entities would look
         harmless.
         """
         async with self.served_harness() as harness:
@@ -90,7 +90,7 @@ class EnricherFailureRules(EnricherSuite):
         """HTML, an empty body or a truncated response with status 200 raises `Broken` or
         `TryLater`.
 
-        Login pages and proxies respond like this. Entities must not look harmless as a result.
+        Login pages and proxies respond like this. Otherwise, entities would look harmless.
         """
         async with self.served_harness() as harness:
             for fault in (Fault.LOGIN_PAGE, Fault.EMPTY, Fault.TRUNCATED, Fault.CUT):
@@ -100,7 +100,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_json_without_expected_members_raises(self) -> None:
         """JSON without any of the expected members raises `Broken`.
 
-        A new API version must not look like a source without data.
+        Otherwise, a new version of the API would look like a source without data.
         """
         async with self.served_harness() as harness:
             expect_failure(await _failure(harness, Fault.UNEXPECTED), Broken)
@@ -140,7 +140,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_check_raises_for_failures(self) -> None:
         """`check` raises `CredentialsRefused` for 401, and the matching error for other failures.
 
-        Operators see a wrong key during setup, and not later as a gap in a report.
+        Otherwise, operators would learn of a wrong key only from a gap in a report.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):

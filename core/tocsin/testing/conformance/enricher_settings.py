@@ -46,7 +46,7 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_secrets_are_secret(self) -> None:
         """Secrets are annotated `SecretStr` and never printed with the enricher.
 
-        Plain text ends up in logs, tracebacks and the output of `tocsin plugins`.
+        Otherwise, secrets appear in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.enricher.Settings)
         async with self.harness() as harness:

@@ -109,9 +109,10 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_results_are_within_limits(self) -> None:
-        """Strings are shortened, scores are from 0 to 100, and links are web links, for any source.
+        """Strings are shortened, scores are from 0 to 100, and links are web links, whatever the
+        source returns.
 
-        Tocsin truncates longer strings, and drops invalid techniques and links.
+        Tocsin truncates strings that are too long, and drops invalid techniques and links.
         """
         async with self.harness() as harness:
             _expect_kept(await harness.ask(self.known))

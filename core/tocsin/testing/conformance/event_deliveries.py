@@ -63,7 +63,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_hostile_texts_are_data(self) -> None:
-        """An event with any title is sent to the same path as any other event.
+        """The title of an event does not change the path of the request.
 
         Attackers influence the titles of incidents.
         """
@@ -126,7 +126,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_silent_receiver_is_given_up(self) -> None:
-        """A receiver that never responds raises `TryLater` after the setting `timeout`.
+        """A receiver that never responds raises `TryLater` after the time in the setting `timeout`.
 
         A delivery that waits forever occupies one of the few connections of the destination.
         """

@@ -16,7 +16,8 @@ class EventLoopRules(ABC):
 
     @rule
     async def test_the_event_loop_is_not_blocked(self) -> None:
-        """A plugin never blocks the event loop for 0.2 seconds, in this rule or any other.
+        """A plugin never blocks the event loop for 0.2 seconds or longer, during this rule or any
+        other.
 
         Sign-in, deliveries and all other plugins wait meanwhile. Use `await` or
         `asyncio.to_thread`.

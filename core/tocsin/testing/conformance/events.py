@@ -105,7 +105,7 @@ class EventRules(Conformance):
     async def test_the_latest_events_are_returned_up_to_the_limit(self) -> None:
         """`events` returns at most `limit` events: the latest ones.
 
-        Tocsin limits queries, and the latest events matter most.
+        Tocsin limits the number of events per query, and the latest events matter most.
         """
         async with self.harness() as harness:
             logged = [_log_events(self, harness, 50 - minutes) for minutes in range(2 * PAGE)]
@@ -134,7 +134,7 @@ class EventRules(Conformance):
     async def test_an_event_summary_is_one_line(self) -> None:
         """`summary` describes the event in one line, for any record.
 
-        A line break would forge another entry in lists and reports.
+        With a line break, attackers could forge another entry in lists and reports.
         """
         async with self.harness() as harness:
             for minutes, text in enumerate(("", *HOSTILE)):
@@ -191,10 +191,10 @@ class HttpEventRules(HttpConformance):
 
     @rule
     async def test_a_failure_is_not_an_empty_result(self) -> None:
-        """When the SIEM fails, `events` raises the same errors as `read`; it finds the events after
-        recovery.
+        """When the SIEM fails, `events` raises the same errors as `read`; after the SIEM recovers,
+        `events` returns the events.
 
-        Otherwise, the report would state that there was no activity.
+        Otherwise, the report of an investigation would state that there was no activity.
         """
         async with self.harness() as harness:
             logged = [_log_events(self, harness, minutes) for minutes in (40, 30)]

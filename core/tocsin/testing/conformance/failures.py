@@ -25,8 +25,7 @@ class FailureRules(HttpConformance):
     async def test_throttling_for_seconds_is_waited_out(self) -> None:
         """429 with Retry-After in seconds raises `TryLater` with that delay.
 
-        Requests before that time extend the throttling, or lock the client out (RFC 9110 section
-        10.2.3).
+        Earlier requests can extend the throttling or lock the client out (RFC 9110 section 10.2.3).
         """
         await self._expect_delay(Fault.THROTTLED)
 
@@ -74,7 +73,8 @@ class FailureRules(HttpConformance):
     async def test_an_unreachable_siem_is_temporary(self) -> None:
         """An unreachable SIEM raises `TryLater`, and no data is missing once it is reachable.
 
-        Servers restart at night, without an operator present.
+        Servers restart at night, when no operator is present, so the provider must recover without
+        help.
         """
         async with self.harness() as harness:
             await _begin(harness)
@@ -86,7 +86,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_restart_of_the_siem_loses_nothing(self) -> None:
-        """A restart of the SIEM, which drops sessions and page tokens, loses no data.
+        """If the SIEM restarts and drops its sessions and page tokens, no data is lost.
 
         The provider must sign in again and request new tokens.
         """
@@ -103,7 +103,8 @@ class FailureRules(HttpConformance):
     async def test_a_login_page_is_an_error(self) -> None:
         """200 with an HTML login page raises an error, and no data is lost after the SIEM recovers.
 
-        Proxies send a login page after a session ends. The feed must not stop without an error.
+        Proxies send a login page after a session ends. Otherwise, the feed would stop without an
+        error.
         """
         await self._expect_recovery(Fault.LOGIN_PAGE, PluginFailure)
 
@@ -119,7 +120,7 @@ class FailureRules(HttpConformance):
     async def test_truncated_json_is_an_error(self) -> None:
         """Truncated JSON raises an error, and no data is lost.
 
-        The readable part is not the whole response.
+        The missing part of the response can contain incidents.
         """
         await self._expect_recovery(Fault.TRUNCATED, PluginFailure)
 
@@ -127,7 +128,7 @@ class FailureRules(HttpConformance):
     async def test_an_empty_body_is_an_error(self) -> None:
         """200 without a body raises an error, and no data is lost.
 
-        A SIEM without incidents sends an empty list.
+        A SIEM without incidents sends an empty list, so a response without a body is a failure.
         """
         await self._expect_recovery(Fault.EMPTY, PluginFailure)
 
@@ -135,7 +136,8 @@ class FailureRules(HttpConformance):
     async def test_a_missing_member_is_not_an_empty_list(self) -> None:
         """JSON without the member that contains the list raises an error, and no data is lost.
 
-        If the vendor renamed this member, a provider that looks healthy would read nothing.
+        Otherwise, if the vendor renamed this member, the provider would read nothing and still look
+        healthy.
         """
         await self._expect_recovery(Fault.UNEXPECTED, PluginFailure)
 
@@ -158,7 +160,8 @@ class FailureRules(HttpConformance):
         """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once the cause
         is fixed.
 
-        An operator must fix the cause. Until then, the provider must not flood the SIEM.
+        An operator must fix the cause. Until then, the provider must not flood the SIEM with
+        requests.
         """
         await self._expect_recovery(Fault.FORBIDDEN, Refused)
 
@@ -166,7 +169,7 @@ class FailureRules(HttpConformance):
     async def test_a_throttled_siem_is_read_to_the_end(self) -> None:
         """A SIEM that allows few requests per minute is read completely, over several reads.
 
-        A window that restarts after each throttling never finishes.
+        If the read restarted after each throttled request, it would never reach the end.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(12 * PAGE)
@@ -178,7 +181,7 @@ class FailureRules(HttpConformance):
     async def test_a_failing_siem_gets_few_requests(self) -> None:
         """Failing reads make few requests.
 
-        Otherwise, requests of the provider keep an overloaded SIEM down.
+        Otherwise, the requests of the provider could keep an overloaded SIEM from recovering.
         """
         async with self.harness() as harness:
             await _begin(harness)
@@ -192,11 +195,11 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_poison_record_does_not_stop_the_feed(self) -> None:
-        """If one incident breaks every page that contains it, all others arrive, and `covered`
-        reports it.
+        """If one incident breaks every page that contains it, all others arrive, and a page reports
+        the loss of this incident.
 
-        Otherwise, either nothing arrives until the vendor fixes the record, or the loss of the
-        record goes undetected.
+        Otherwise, nothing would arrive until the vendor fixes the record, or nobody would detect
+        its loss.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

@@ -86,9 +86,9 @@ class FileRules(FileConformance):
 
     @rule
     async def test_lines_before_a_rotation_arrive(self) -> None:
-        """Lines that were written just before a rotation arrive, and later lines arrive, too.
+        """A rotation loses neither the lines that were written just before it nor later lines.
 
-        A rotation does not wait until the file was read.
+        A rotation does not wait until the provider has read the file.
         """
         async with self.harness() as harness:
             harness.put()
@@ -104,7 +104,8 @@ class FileRules(FileConformance):
     async def test_a_rotated_file_is_not_read_again(self) -> None:
         """A file that is renamed or compressed after it was read is not read again.
 
-        If the name identified the file, each nightly rotation would repeat a day.
+        If the name identified the file, Tocsin would read the lines of a day again after each
+        nightly rotation.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -188,7 +189,7 @@ class FileRules(FileConformance):
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
         """A page that was not stored is read again from the previous position.
 
-        If the position is kept elsewhere, the read would skip the page.
+        If the provider kept its position elsewhere, the read would skip the page.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -200,10 +201,11 @@ class FileRules(FileConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same result, even from the same object.
+        """Two reads from the same position return the same result, even if the same object performs
+        both.
 
-        Tocsin reads a page again if it could not be stored. An object with its own state would skip
-        the page.
+        If Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
+        object would skip the page.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -216,7 +218,7 @@ class FileRules(FileConformance):
     async def test_a_position_survives_json(self) -> None:
         """A position is a JSON object that is unchanged after a round trip.
 
-        Positions are stored in the database. Tuples, times and numeric keys do not survive.
+        Tocsin stores positions as JSON, which does not preserve tuples, times and numeric keys.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -259,7 +261,7 @@ class FileRules(FileConformance):
     async def test_a_missing_file_is_not_an_empty_result(self) -> None:
         """`events` raises `TryLater` if the file is missing.
 
-        Otherwise, the report would state that there was no activity.
+        Otherwise, the report of an investigation would state that there was no activity.
         """
         async with self.harness() as harness:
             if Capability.EVENTS not in self.provider.capabilities():

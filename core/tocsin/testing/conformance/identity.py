@@ -16,7 +16,8 @@ class IdentityRules(Conformance):
     async def test_an_incident_keeps_its_id(self) -> None:
         """A new version of an incident has the same `external_id`, after any change.
 
-        An ID derived from mutable fields creates a new incident and a new alert for every update.
+        If the ID depended on fields that can change, every update would create a new incident and a
+        new alert.
         """
         async with self.harness() as harness:
             case = harness.put()
@@ -30,8 +31,8 @@ class IdentityRules(Conformance):
     async def test_the_start_time_is_constant(self) -> None:
         """A new version of an incident has the same `occurred_at`.
 
-        `occurred_at` is the start of the incident. If it changed, two periods would count the
-        incident.
+        `occurred_at` is the start of the incident. If the start changed, the reports of two periods
+        would count the incident.
         """
         async with self.harness() as harness:
             case = harness.put()
@@ -45,7 +46,7 @@ class IdentityRules(Conformance):
     async def test_similar_incidents_stay_separate(self) -> None:
         """Two incidents that differ only in their ID stay separate.
 
-        If an ID is derived from title and time, one of the incidents is lost.
+        If the ID depended only on title and time, one of the two incidents would be lost.
         """
         async with self.harness() as harness:
             one = harness.put(title="Malware found")

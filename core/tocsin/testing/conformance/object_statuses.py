@@ -19,9 +19,10 @@ class RemoteStatusRules(ObjectChannelSuite):
 
     @rule
     async def test_statuses_are_reported(self) -> None:
-        """`read_statuses` reports open and closed objects, and leaves out those that are gone.
+        """`read_statuses` reports open and closed objects, and leaves out deleted objects.
 
-        An object that is left out counts as deleted, and its incident as without a ticket.
+        Tocsin treats an object that is left out as deleted, and its incident as an incident without
+        a ticket.
         """
         async with self.harness() as harness:
             if not _get_channel(harness).status_batch:
@@ -56,7 +57,8 @@ class RemoteStatusRules(ObjectChannelSuite):
 
     @rule
     async def test_failures_report_no_status(self) -> None:
-        """If the receiver fails, `read_statuses` raises, and leaves out no object.
+        """If the receiver fails, `read_statuses` raises an exception and never returns a part of
+        the objects.
 
         Otherwise, an outage would look like deleted objects.
         """

@@ -27,7 +27,7 @@ class PaginationRules(HttpConformance):
     async def test_every_page_is_read(self) -> None:
         """Incidents on every page arrive, including the second and the last.
 
-        After an outage, the backlog has hundreds of pages.
+        After an outage, the backlog can have hundreds of pages.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(_MANY_PAGES * PAGE + 1)
@@ -36,9 +36,10 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_short_page_is_not_the_last(self) -> None:
-        """A page with fewer records is not the last page, unless the SIEM states that it is.
+        """A page with fewer records than requested is not the last page, unless the SIEM states
+        that it is.
 
-        SIEMs filter after they cut pages, and reduce their limits under load.
+        SIEMs filter records after they split them into pages, and return smaller pages under load.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE)
@@ -54,7 +55,7 @@ class PaginationRules(HttpConformance):
     async def test_a_page_without_valid_records_is_not_the_last(self) -> None:
         """A page on which every record is rejected is not the last page.
 
-        If only accepted records counted, the read would end at this page and lose the rest.
+        If only accepted records counted, the read would end at this page and lose all later pages.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(PAGE)
@@ -65,7 +66,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_equal_timestamps_may_span_pages(self) -> None:
-        """Incidents that changed at the same time arrive, even across several pages.
+        """All incidents that changed at the same time arrive, even if they fill several pages.
 
         A detection rule can create hundreds of incidents with the same timestamp, so a timestamp
         alone does not suffice as a position.
@@ -80,8 +81,8 @@ class PaginationRules(HttpConformance):
     async def test_numbers_need_not_follow_time(self) -> None:
         """An incident arrives even if its number is lower than earlier numbers.
 
-        SIEMs assign numbers in blocks, on several servers, so numbers do not follow the order of
-        time.
+        In a SIEM with several servers, each server assigns numbers from its own block, so the
+        numbers do not follow the order of time.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for number in (2000, 1998, 1999, 1500, 2001, 17):
@@ -106,9 +107,11 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_moved_incidents_skip_no_others(self) -> None:
-        """If incidents that were read change before the next page is requested, none is skipped.
+        """No incident is skipped if incidents of earlier pages change before the next page is
+        requested.
 
-        These incidents leave the list, the rest moves up, and an offset then skips records.
+        The changed incidents leave the list, all later incidents move up, and a page that starts at
+        an offset skips some of them.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             cases = harness.put_many(4 * PAGE, every=SPREAD)
@@ -120,8 +123,8 @@ class PaginationRules(HttpConformance):
     async def test_a_read_ends_despite_constant_changes(self) -> None:
         """A read ends even if new incidents appear with each request.
 
-        The end of the window is fixed when the read starts. Otherwise, a busy stream never
-        finishes.
+        Otherwise, the read of a busy stream would never end. Fix the end of the window when the
+        read starts.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)
@@ -137,9 +140,11 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_repeated_page_ends_the_read(self) -> None:
-        """A page that links to itself ends the read with an error, and reading recovers.
+        """A page that links to itself ends the read with an error, and no data is lost after the
+        SIEM recovers.
 
-        A SIEM with this fault caused hundreds of thousands of requests a day for its users.
+        Otherwise, the read would never end. One SIEM with this fault caused hundreds of thousands
+        of requests a day for its users.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(3 * PAGE)
@@ -160,7 +165,7 @@ class PaginationRules(HttpConformance):
         """A response without the member that leads to the next page raises an error, and no data is
         lost.
 
-        If the vendor renamed this member, every list would end after its first page.
+        Otherwise, if the vendor renamed this member, every list would end after its first page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             member = await _find_next_page_member(harness)
@@ -177,7 +182,8 @@ class PaginationRules(HttpConformance):
     async def test_an_expired_page_token_loses_nothing(self) -> None:
         """Reading continues after a stored page token has expired.
 
-        Tokens are valid for minutes. After a longer pause, the window must be read again.
+        Page tokens are valid only for minutes. After a longer pause, the provider must read the
+        window again.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE, every=SPREAD)

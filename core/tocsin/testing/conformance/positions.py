@@ -24,7 +24,7 @@ class PositionRules(HttpConformance):
     async def test_a_position_survives_json(self) -> None:
         """A position is a JSON object that is unchanged after a round trip.
 
-        Positions are stored in the database. Tuples, times and numeric keys do not survive.
+        Tocsin stores positions as JSON, which does not preserve tuples, times and numeric keys.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)
@@ -41,7 +41,7 @@ class PositionRules(HttpConformance):
     async def test_reading_may_stop_after_any_page(self) -> None:
         """If a process ends after any page, the next process continues without a gap.
 
-        Processes can end at any time. State outside the position is lost.
+        Processes can end at any time. State outside the position is lost with the process.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE)
@@ -57,7 +57,8 @@ class PositionRules(HttpConformance):
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
         """A page that was not stored is read again from the previous position.
 
-        If the position is kept elsewhere, or consumed at the SIEM, the read would skip the page.
+        If the provider kept its position elsewhere, or if the SIEM returned each record only once,
+        the read would skip the page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(3 * PAGE)
@@ -72,10 +73,11 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same result, even from the same object.
+        """Two reads from the same position return the same result, even if the same object performs
+        both.
 
-        Tocsin reads a page again if it could not be stored. An object with its own state would skip
-        the page.
+        If Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
+        object would skip the page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)
@@ -86,9 +88,10 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_an_empty_first_read_loses_nothing(self) -> None:
-        """Incidents that appear hours after an empty first read arrive.
+        """If the first read was empty, incidents that appear hours later still arrive.
 
-        Without a position, each read is a first read, limited to `first_fetch`.
+        An empty read also needs a position. Otherwise, each read is a first read, limited to
+        `first_fetch`.
         """
         async with self.harness() as harness:
             await harness.arrive()
@@ -123,7 +126,7 @@ class PositionRules(HttpConformance):
     async def test_later_reads_return_only_changes(self) -> None:
         """A read long after the last read returns nothing if nothing changed.
 
-        A position that never moves returns the same incidents every minute.
+        If the position never advanced, every read would return the same incidents.
         """
         async with self.harness() as harness:
             harness.put_many(PAGE)

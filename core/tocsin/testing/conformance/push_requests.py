@@ -50,7 +50,7 @@ class PushRequestRules(PushConformance):
     async def test_a_valid_signature_is_accepted(self) -> None:
         """A request with a Standard Webhooks signature is accepted.
 
-        A signature also protects the body, and sends no secret.
+        A signature also protects the body from changes, and the request contains no secret.
         """
         async with self.harness() as harness:
             self._signs()
@@ -71,7 +71,8 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_an_old_signature_is_refused(self) -> None:
-        """A signature from ten minutes ago or ten minutes ahead raises `CredentialsRefused`.
+        """A signature whose time is ten minutes in the past or in the future raises
+        `CredentialsRefused`.
 
         Otherwise, an attacker could replay a recorded request at any time.
         """
@@ -104,7 +105,7 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_a_repeated_request_is_one_incident(self) -> None:
-        """A repeated request has the same `external_id`.
+        """A repeated request results in the same `external_id`.
 
         Senders repeat requests that time out.
         """

@@ -116,7 +116,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_check_raises_for_wrong_credentials(self) -> None:
         """`check` raises `CredentialsRefused` for 401.
 
-        Operators see a wrong key during setup, and not later from deliveries on hold.
+        Otherwise, operators would learn of a wrong key only from deliveries on hold.
         """
         async with self.harness() as harness:
             for after in range(2):

@@ -18,7 +18,7 @@ class RecordContractRules(Conformance):
     async def test_each_required_field_is_in_every_record(self) -> None:
         """Every record has the required fields of its contract, and all declared types are right.
 
-        If a required field is not always present, its absence would cause a false drift warning.
+        Otherwise, Tocsin would warn of drift although the vendor has changed nothing.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)
@@ -37,7 +37,8 @@ class RecordContractRules(Conformance):
     async def test_the_mapping_needs_each_required_field(self) -> None:
         """If a record lacks a required field, the record is rejected or the incident differs.
 
-        If the mapping does not need the field, its absence would cause a false drift warning.
+        Otherwise, the mapping does not need the field, and a drift warning about its absence would
+        be false.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)

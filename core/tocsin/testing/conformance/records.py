@@ -46,7 +46,7 @@ class RecordRules(Conformance):
     async def test_severities_are_known_in_any_case(self) -> None:
         """Severities are recognized in any letter case: HIGH, High, high.
 
-        Vendors change the case between versions, and mix cases within a version.
+        Vendors change the letter case between versions, and mix letter cases within a version.
         """
         async with self.harness() as harness:
             places = harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -60,7 +60,7 @@ class RecordRules(Conformance):
     async def test_an_unknown_severity_becomes_medium(self) -> None:
         """An unknown severity becomes Medium, with `severity_assumed`.
 
-        A new severity of the vendor must not cause the loss of an incident or make it look
+        Vendors add severities. Otherwise, an incident with a new severity would be lost or look
         harmless.
         """
         async with self.harness() as harness:
@@ -74,8 +74,8 @@ class RecordRules(Conformance):
     async def test_the_vendors_own_severity_is_kept(self) -> None:
         """`raw_severity` contains the original word or number of the vendor, known or unknown.
 
-        Analysts compare the value with the console of the SIEM, and see which severities are
-        assumed.
+        With this value, analysts can find the incident in the SIEM's console and check an assumed
+        severity.
         """
         async with self.harness() as harness:
             places = harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -106,7 +106,7 @@ class RecordRules(Conformance):
     async def test_statuses_are_known_in_any_case(self) -> None:
         """Statuses are recognized in any letter case: CLOSED, Closed, closed.
 
-        Vendors change the case between versions, and mix cases within a version.
+        Vendors change the letter case between versions, and mix letter cases within a version.
         """
         async with self.harness() as harness:
             places = harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
@@ -120,7 +120,7 @@ class RecordRules(Conformance):
     async def test_an_incident_with_an_unknown_status_is_read(self) -> None:
         """An incident with an unknown status is read, with the status in `raw_status`.
 
-        Vendors let customers define statuses.
+        Some vendors let their customers define statuses, so no mapping knows all statuses.
         """
         async with self.harness() as harness:
             places = harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
@@ -147,8 +147,8 @@ class RecordRules(Conformance):
     async def test_the_start_time_is_the_siems_own(self) -> None:
         """`occurred_at` is the SIEM's time of the start, with its time zone.
 
-        If the provider used the time of the read instead, the start would change with each read,
-        and old incidents would seem new.
+        If the provider used the time of the read, the start would change with each read, and old
+        incidents would seem new.
         """
         async with self.harness() as harness:
             harness.differing(
@@ -181,8 +181,8 @@ class RecordRules(Conformance):
     async def test_declared_fields_are_filled(self) -> None:
         """Every incident has a value in each field that the suite declares in `fills`.
 
-        The suite skips rules for fields that the simulator does not show, so it would not notice
-        that the provider loses such a field.
+        If the simulator does not show a field, the suite skips the other rules for this field, so
+        only this rule detects that the provider never sets it.
         """
         if unknown := sorted(set(self.fills) - {field.name for field in fields(Incident)}):
             raise RuleViolation(f"`fills` has {', '.join(unknown)}, which no incident has")

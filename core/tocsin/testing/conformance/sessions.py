@@ -19,7 +19,7 @@ class SessionRules(HttpConformance):
     async def test_a_revoked_session_is_replaced(self) -> None:
         """After a 401 during a read, the provider signs in again, once, and the read continues.
 
-        Sessions can end at any time, and no operator needs to act.
+        Sessions can end at any time, and the provider can recover without an operator.
         """
         async with self.harness() as harness:
             _has_sessions(harness)
@@ -68,7 +68,7 @@ class SessionRules(HttpConformance):
     async def test_wrong_credentials_are_refused(self) -> None:
         """Wrong credentials raise `CredentialsRefused` after few requests.
 
-        Repeated attempts lock the account, which hides the cause.
+        Repeated attempts can lock the account, and the lock hides the cause.
         """
         async with self.harness() as harness:
             await harness.restart(**harness.wrong_settings())
@@ -103,7 +103,8 @@ class SessionRules(HttpConformance):
     async def test_check_reports_a_missing_permission(self) -> None:
         """`check` reports a missing permission when the SIEM answers 403.
 
-        Signing in is not enough: `check` requests the same data as a read.
+        Credentials that can sign in can still lack a permission. Therefore, `check` must request
+        the same data as a read.
         """
         async with self.harness() as harness:
             await harness.provider.check()

@@ -54,7 +54,7 @@ class SettingsRules(Conformance):
     async def test_secrets_are_secret(self) -> None:
         """Settings whose names indicate a secret are annotated `SecretStr`.
 
-        Plain text ends up in logs, tracebacks and the output of `tocsin plugins`.
+        Otherwise, secrets appear in logs, tracebacks and the output of `tocsin plugins`.
         """
         expect_secrets(self.provider.Settings)
 
@@ -62,7 +62,8 @@ class SettingsRules(Conformance):
     async def test_secrets_are_not_printed(self) -> None:
         """Printing a provider or its settings shows no secret.
 
-        Tracebacks and debuggers print both objects, and many people can read the logs.
+        Tracebacks and debuggers print the provider and its settings, and many people can read the
+        logs.
         """
         async with self.harness() as harness:
             expect_no_secret_shown(harness.provider)
@@ -84,7 +85,8 @@ class SettingsRules(Conformance):
     async def test_stream_names_are_distinct_and_constant(self) -> None:
         """Stream names are distinct and constant.
 
-        Positions are stored by stream name. A stream with a new name starts over.
+        Tocsin stores the position of each stream by the name of the stream. If the name changed,
+        the stream would start over.
         """
         async with self.harness() as harness:
             names, again = (

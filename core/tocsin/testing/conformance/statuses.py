@@ -26,7 +26,8 @@ class StatusRules(HttpConformance):
     async def test_a_status_is_set(self) -> None:
         """`set_status` changes only the status of the incident, and no field of other incidents.
 
-        Analysts sort their work by status, and control all other fields.
+        Analysts edit the other fields, and Tocsin must not overwrite their changes. A wrong status
+        moves an incident out of their queue.
         """
         async with self.harness() as harness:
             self._sets()
@@ -66,7 +67,7 @@ class StatusRules(HttpConformance):
     async def test_incidents_are_closed(self) -> None:
         """`set_status` can close an incident, unless `settable` of the provider lacks Closed.
 
-        People close tickets, and expect the SIEM to follow.
+        Tocsin can close the incident in the SIEM when a person closes its ticket.
         """
         async with self.harness() as harness:
             self._sets()

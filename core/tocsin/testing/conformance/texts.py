@@ -35,10 +35,10 @@ class TextRules(Conformance):
 
     @rule
     async def test_hostile_text_is_read(self) -> None:
-        """An incident arrives with any title: NUL, other scripts, markup, commands.
+        """An incident arrives even if its title contains NUL, any script, markup or commands.
 
-        Attackers can influence titles. If Tocsin rejected unreadable titles, attackers could
-        hide incidents.
+        Attackers can influence titles. If such an incident were rejected, attackers could hide
+        incidents.
         """
         async with self.harness() as harness:
             cases = [harness.put(title=title, description=title) for title in HOSTILE]
@@ -50,7 +50,7 @@ class TextRules(Conformance):
     async def test_long_text_is_read(self) -> None:
         """An incident arrives even if its title has a hundred thousand characters.
 
-        Attackers can influence titles. If Tocsin rejected long titles, attackers could hide
+        Attackers can influence titles. If such an incident were rejected, attackers could hide
         incidents.
         """
         async with self.harness() as harness:
@@ -64,7 +64,8 @@ class TextRules(Conformance):
     async def test_lone_surrogates_do_not_affect_other_incidents(self) -> None:
         """A lone surrogate in a title does not affect other incidents.
 
-        SIEMs truncate strings anywhere. An unreadable record is rejected or recorded as lost.
+        SIEMs truncate strings at any position, even within a character. The incident with the
+        truncated title must arrive, be rejected or be recorded as lost.
         """
         async with self.harness() as harness:
             harness.put()
@@ -96,7 +97,7 @@ class TextRules(Conformance):
     async def test_missing_members_are_accepted(self) -> None:
         """A record is read even if every member except identity and time is missing.
 
-        SIEMs omit unknown values; the incident still counts.
+        SIEMs omit values that they do not know. Without this rule, such an incident would be lost.
         """
         async with self.harness() as harness:
             harness.alter = leave_out(_optional(harness))
@@ -106,7 +107,8 @@ class TextRules(Conformance):
     async def test_null_members_are_accepted(self) -> None:
         """A record is read even if every member except identity and time is null.
 
-        SIEMs write null for unknown values; the incident still counts.
+        SIEMs write null for values that they do not know. Without this rule, such an incident would
+        be lost.
         """
         async with self.harness() as harness:
             harness.alter = put_at(_optional(harness), lambda _: None)
@@ -117,7 +119,7 @@ class TextRules(Conformance):
         """A record with a member of an unexpected type is read or rejected, and all others are
         read.
 
-        One malformed record must not block later records.
+        Otherwise, one malformed record would block all later records.
         """
         async with self.harness() as harness:
             for place in iter_paths(harness.render(harness.case())):
@@ -133,8 +135,8 @@ class TextRules(Conformance):
     async def test_a_malformed_record_is_rejected(self) -> None:
         """A malformed record is rejected with its content and a reason.
 
-        If the record is dropped, the incident is unaccounted for. If the record causes an error,
-        the feed stops.
+        If the provider dropped the record, nobody could account for the incident. If the record
+        caused an error, the feed would stop.
         """
         async with self.harness() as harness:
             before, _, after = harness.put(), harness.put(malformed=True), harness.put()

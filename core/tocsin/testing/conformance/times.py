@@ -39,8 +39,8 @@ class TimeRules(Conformance):
     async def test_fractions_of_any_length_are_read(self) -> None:
         """Timestamps with seven and nine fractional digits are read with the right value.
 
-        Vendors write units of 100 ns or 1 ns. A parser that fails on such a timestamp loses the
-        record.
+        Some vendors write timestamps in units of 100 ns or 1 ns. A parser that fails on such a
+        timestamp loses the record.
         """
         async with self.harness() as harness:
             _has_times(harness)
@@ -65,6 +65,7 @@ class TimeRules(Conformance):
         rejected.
 
         Vendors change from seconds to milliseconds, and write 0 or the largest number for "never".
+        Such a time must not stop the feed.
         """
         async with self.harness() as harness:
             places = _numbers(harness)
@@ -81,7 +82,7 @@ class TimeRules(Conformance):
         """A timestamp without a time zone counts as UTC or is rejected, regardless of the local
         time zone.
 
-        A timestamp that counted as local time would be wrong by hours, and shift twice a year.
+        If the timestamp counted as local time, it would be wrong by hours, and shift twice a year.
         """
         async with self.harness() as harness:
             _has_times(harness)
