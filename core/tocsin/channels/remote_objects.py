@@ -113,7 +113,7 @@ class ObjectChannel(Channel[S]):
     """
 
     status_batch: int = 0
-    """Maximum number of objects for one call of `read_statuses`; 0 without this method."""
+    """Maximum number of objects for one call of `read_statuses`; 0 if you do not implement it."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the settings and tools; perform no I/O."""

@@ -123,7 +123,7 @@ class Tracker(ABC):
     """Time during which a search can miss a new ticket; None if the tracker supports a key."""
 
     status_batch: ClassVar[int] = 0
-    """Maximum number of tickets for one call of `read_statuses`; 0 without this method."""
+    """Maximum number of tickets for one call of `read_statuses`; 0 if you do not implement it."""
 
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request

@@ -74,7 +74,8 @@ class Enricher(Configurable[S], ABC):
     """The supported entity kinds."""
     online: ClassVar[bool] = False
     """Whether a lookup reveals the entity to a third party. If so, Tocsin does not look up internal
-    entities, and caches results for `cache_for`. Tocsin queries other enrichers each time."""
+    entities, and caches results for `cache_for`. Tocsin does not cache the results of other
+    enrichers."""
     standing: ClassVar[bool] = False
     """Whether the enricher runs without a table in the configuration. All settings then need
     defaults."""

@@ -58,7 +58,7 @@ class IntakePage:
 
     start: IntakePosition
     """The position after which no push is missing. Later than the requested position if the intake
-    has lost pushes between the two."""
+    has lost pushes between the two positions."""
     pushes: Sequence[QueuedPush]
     end: IntakePosition
     """The position from which to continue."""

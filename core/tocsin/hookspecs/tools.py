@@ -170,7 +170,7 @@ class NoKnowledge:
         depth: int = 1,  # noqa: ARG002 - the protocol's
         limit: int = 100,  # noqa: ARG002
     ) -> Neighborhood:
-        """Return the entity alone."""
+        """Return a neighborhood that contains only the entity."""
         return Neighborhood(nodes=(Node.of(entity),), edges=(), complete=True)
 
 

@@ -180,7 +180,8 @@ class Receipt:
     remote_url: str | None = None
     """The URL at which people open the object."""
     closed: tuple[str, ...] = ()
-    """Remote IDs of the objects that this delivery closed, or may have closed earlier."""
+    """Remote IDs of the objects that this attempt closed, or that an earlier attempt may have
+    closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from tocsin.model.vocabulary import IncidentStatus, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFlow:
-    """The ends of a network connection; what the SIEM does not report is None."""
+    """The ends of a network connection; values that the SIEM does not report are None."""
 
     source: str | None = None
     source_port: int | None = None

@@ -95,7 +95,7 @@ class Neighborhood:
     """The requested node, then other nodes by distance."""
     edges: tuple[Edge, ...]
     complete: bool
-    """False if the limit was exceeded."""
+    """False if the neighborhood exceeds the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ def find_in_record(record: Mapping[str, Json], limit: int = DEFAULT_LIMIT) -> Ob
     If the name of a field is known, such as `src_ip`, `TargetUserName` or `process.name`, the name
     determines the kind of the value. Otherwise, the value determines the kind, as in
     `find_observables`. The search covers 32 levels, 100,000 values and the first 1,000,000
-    characters of each text; `complete` is False if there is more.
+    characters of each text; `complete` is False if the record exceeds these limits.
     """
     collection = ObservableCollector(limit)
     _RecordReader(collection).read(record)

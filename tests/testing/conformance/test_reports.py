@@ -132,7 +132,7 @@ def test_code_that_blocks_the_event_loop_is_named_by_any_rule():
     with pytest.raises(RuleBroken) as caught:
         Suite().test_hostile_text_is_read()
     line = inspect.getsourcelines(BlocksForEachRecord.to_incident)[1] + 1
-    assert "A plugin never holds the event loop" in str(caught.value)
+    assert "A plugin never blocks the event loop" in str(caught.value)
     assert f'broken_others.py", line {line}, in BlocksForEachRecord.to_incident' in str(
         caught.value
     )
