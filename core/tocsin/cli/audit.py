@@ -74,8 +74,8 @@ def verify(
     """Check the audit log for changed or missing entries.
 
     Reads the database directly and requires the encryption key. Save the printed head on
-    another system. To detect entries removed from the end of the log, pass it to a later run with
-    `--head`.
+    another system. To detect entries removed from the end of the log, pass the saved head to a
+    later run with `--head`.
 
     Exit status: 0 if the log is intact, 1 if it is not.
     """

@@ -134,7 +134,7 @@ def disable(
 def enable(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Enable a destination that was disabled by hand, and send its queued deliveries."""
+    """Enable a manually disabled destination, and send its queued deliveries."""
     _switch(name, url, token, {"enabled": True}, as_json=as_json)
 
 

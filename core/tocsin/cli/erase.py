@@ -66,8 +66,8 @@ def _list_records(receipt: dict[str, Any]) -> list[dict[str, Any]]:
     records += [_record(done, name, count) for name, count in receipt["erased"].items()]
     if receipt["active_investigations"]:
         detail = (
-            f"{receipt['active_investigations']} still running; run the command again after they "
-            "end"
+            f"{receipt['active_investigations']} still running; when all have ended, run the "
+            "command again"
         )
         records.append(_record("pending", "investigations", detail))
     records += [_record("not changed", name, "configuration") for name in receipt["configuration"]]

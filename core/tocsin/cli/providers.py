@@ -161,7 +161,7 @@ def coverage(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the newest intervals that were read, lost or failed."""
+    """List the newest intervals, each read, lost or failed."""
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)

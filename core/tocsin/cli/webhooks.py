@@ -27,8 +27,8 @@ def new_secret(as_json: AsJson = False) -> None:
 def new_signing_key(as_json: AsJson = False) -> None:
     """Generate a signing key for the `signing_key` setting.
 
-    Only the key goes to standard output. Its public key, which receivers use to verify, goes to
-    standard error; `tocsin check` also shows it.
+    Only the signing key goes to standard output. The public key, with which receivers verify
+    signatures, goes to standard error; `tocsin check` also shows it.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

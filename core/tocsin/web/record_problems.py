@@ -288,7 +288,7 @@ SCHEDULE_DELETED = domain_problem(
 SCHEDULE_REMOVED = ProblemType(
     "schedule-removed-from-file",
     409,
-    "plugins.toml no longer contains the schedule; add it and apply the file.",
+    "plugins.toml no longer contains the schedule; add it back and apply the file.",
     path=f"/api/admin/schedules/{SCHEDULE_ID}/enable",
 )
 SCHEDULE_NOT_STARTED = domain_problem(

@@ -91,7 +91,7 @@ async def add(api: Api, managed_by: ManagedBy, **settings: object) -> None:
 
 
 async def test_where_there_is_none_it_is_said_how_to_make_one(person):
-    assert "Create one here" in await person.text("/destinations")
+    assert "Create a destination here" in await person.text("/destinations")
     assert 'action="/admin/new-destination"' in await person.html("/destinations")
 
 
