@@ -41,7 +41,7 @@ class FailureRules(HttpConformance):
     async def test_maintenance_is_waited_out(self) -> None:
         """503 with Retry-After raises `TryLater` with that delay.
 
-        A SIEM announces the end of its maintenance this way.
+        With this header, SIEMs announce the end of their maintenance.
         """
         await self._expect_delay(Fault.UNAVAILABLE)
 

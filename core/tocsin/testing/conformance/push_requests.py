@@ -135,7 +135,7 @@ class PushRequestRules(PushConformance):
     async def test_no_secret_is_exposed(self) -> None:
         """No token or secret appears in errors or logs.
 
-        Tocsin shows and stores both.
+        Tocsin shows and stores errors and logs.
         """
         async with self.harness() as harness:
             body, texts = _one(self, harness), list[str]()

@@ -71,7 +71,7 @@ class RateLimitRules(HttpConformance):
     async def test_no_secret_is_exposed(self) -> None:
         """No secret appears in errors, logs or positions.
 
-        Tocsin shows and stores all three.
+        Tocsin shows and stores errors, logs and positions.
         """
         async with self.harness() as harness:
             with _logged_text() as lines:
