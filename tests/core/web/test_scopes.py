@@ -27,6 +27,7 @@ TABLE = [
     ("POST", r"/api/v1/sessions/{\w+}/(message|cancel)", "investigations:write"),
     ("GET", r"/api/v1/search(/.*)?", "search:read"),
     ("GET", r"/api/v1/graph/.*", "graph:read"),
+    ("GET", r"/api/v1/status-mismatches", "incidents:read"),
 ]
 
 
