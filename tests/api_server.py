@@ -33,7 +33,13 @@ from tocsin.credentials import (
     generate_key,
 )
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _public_pem
-from tocsin.delivery import ChannelFactory, DestinationValidator, Renderer, SampleSender
+from tocsin.delivery import (
+    ChannelFactory,
+    DestinationValidator,
+    Renderer,
+    SampleSender,
+    WebhookInbox,
+)
 from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.events import Notifiers
 from tocsin.fields import SettingsOrigin
@@ -229,7 +235,11 @@ class Api:
 
 
 def destination_parts(
-    settings: Settings, vault: Vault, clock, configuration: Configuration = CONFIGURATION
+    settings: Settings,
+    database: Database,
+    vault: Vault,
+    clock,
+    configuration: Configuration = CONFIGURATION,
 ) -> dict:
     """Return what the API needs for the sake of destinations, as a node would make it."""
     maker = PluginFactory(clock, settings.public_url)
@@ -240,6 +250,7 @@ def destination_parts(
             channels, vault.encrypt, configuration.receivers
         ),
         "samples": SampleSender(channels, renderer, clock, settings.public_url),
+        "webhooks": WebhookInbox(channels, database, clock),
     }
 
 
@@ -279,7 +290,7 @@ async def open_api(
     made = _make_settings(tuple({"base_url": URL, **wide, **settings}.items()))
     vault = Vault(ENCRYPTION_KEY, source="test")
     await database.write(_store_signing_key, clock.now())
-    parts = destination_parts(made, vault, clock, configuration)
+    parts = destination_parts(made, database, vault, clock, configuration)
     inbox = await make_inbox(database, clock)
     enriching = make_enriching(database, clock)
     async with open_api_runtime(

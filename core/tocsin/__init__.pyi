@@ -7,6 +7,7 @@ from .channels import (
     Ticket,
     TicketSettings,
     Tracker,
+    WebhookSecret,
     find_unmapped,
 )
 from .clock import Clock
@@ -299,6 +300,7 @@ __all__ = [
     "TryLater",
     "Verdict",
     "Verification",
+    "WebhookSecret",
     "Window",
     "WindowedProvider",
     "any_case",

@@ -5,7 +5,12 @@ They are independent of vendors; `tocsin` exports them to plugins.
 
 from tocsin.channels.event_fields import Observable
 from tocsin.channels.remote_objects import CaseChannel, ObjectChannel
-from tocsin.channels.status_settings import Resolutions, StatusInterval, find_unmapped
+from tocsin.channels.status_settings import (
+    Resolutions,
+    StatusInterval,
+    WebhookSecret,
+    find_unmapped,
+)
 from tocsin.channels.tickets import Ticket, TicketSettings, Tracker
 
 __all__ = [
@@ -17,5 +22,6 @@ __all__ = [
     "Ticket",
     "TicketSettings",
     "Tracker",
+    "WebhookSecret",
     "find_unmapped",
 ]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -27,10 +27,11 @@ from tocsin.channels.event_fields import (
     list_observables,
     list_recovered_objects,
 )
+from tocsin.channels.object_updates import ObjectUpdate, build_receipt
 from tocsin.conditions import Condition, ConditionText
 from tocsin.errors import TryLater
 from tocsin.fields import Duration, ServerUrl
-from tocsin.hookspecs import Channel, Tools
+from tocsin.hookspecs import Channel, PushRequest, Tools
 from tocsin.model import (
     ChangeType,
     Delivery,
@@ -45,20 +46,6 @@ from tocsin.providers import Api, ApiResponse
 _RECOVERED = "A later run of the schedule completed."
 _CLOSED = "Closed by Tocsin, as configured."
 _MOST_NOTE = 30_000
-
-
-@dataclass(slots=True)
-class ObjectUpdate:
-    """Changes that a delivery made to one object, for the receipt."""
-
-    id: str
-    made: bool = False
-    observables: int = 0
-    """Number of observables that were added."""
-    noted: bool = False
-    closed: bool = False
-    may_be_closed: bool = False
-    """Whether an interrupted attempt may have closed it."""
 
 
 S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
@@ -216,6 +203,22 @@ class ObjectChannel(Channel[S]):
         """
         raise NotImplementedError
 
+    @classmethod
+    def parse_webhook(
+        cls,
+        settings: Any,
+        request: PushRequest,
+        now: datetime,
+    ) -> Sequence[str]:
+        """Return the IDs of the objects that a webhook of the receiver names.
+
+        Tocsin reads the statuses of these objects at the receiver, and uses nothing else of the
+        body. Raises `CredentialsRefused` unless the webhook proves `settings.webhook_secret`; do
+        not parse the body before. Perform no I/O. If you implement this method, declare the setting
+        `webhook_secret` as a `WebhookSecret`.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def link(self, identifier: str) -> str:
         """Return the URL at which people open the object."""
@@ -237,7 +240,7 @@ class ObjectChannel(Channel[S]):
                 await self._close(recovered, f"{_RECOVERED} {event.id}", delivery)
                 done.append(recovered)
         status = HTTPStatus.CREATED if done[0].made else HTTPStatus.OK
-        receipt = _build_receipt(done, status)
+        receipt = build_receipt(done, status)
         return replace(receipt, remote_id=done[0].id, remote_url=self.link(done[0].id))
 
     async def follow(self, delivery: Delivery) -> Receipt:
@@ -255,7 +258,7 @@ class ObjectChannel(Channel[S]):
             if self._ends(event):
                 await self._close(update, _CLOSED, delivery)
             done.append(update)
-        return _build_receipt(done, HTTPStatus.OK)
+        return build_receipt(done, HTTPStatus.OK)
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
@@ -373,12 +376,6 @@ class CaseChannel(ObjectChannel[CaseSettings]):
     def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
         """Return the first entities of an event, at most `most_entities`."""
         return list_observables(delivery, self.settings.most_entities)
-
-
-def _build_receipt(done: Iterable[ObjectUpdate], status: HTTPStatus) -> Receipt:
-    shown = [asdict(update) for update in done]
-    closed = tuple(each["id"] for each in shown if each.pop("may_be_closed") or each["closed"])
-    return Receipt(status=status, response=orjson.dumps({"objects": shown}), closed=closed)
 
 
 def _is_alert(event: Event) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from tocsin.fields import Duration
 from tocsin.model import IncidentDisposition
@@ -34,6 +34,19 @@ Resolutions = Annotated[
     ),
 ]
 """The setting `resolutions` of a destination whose channel implements `list_closed_statuses`."""
+
+
+WebhookSecret = Annotated[
+    SecretStr | None,
+    Field(
+        default=None,
+        min_length=16,
+        max_length=1_000,
+        description="Secret of the receiver's webhook, 16 characters or more. A webhook lets the "
+        "status of an object be read at once. Requires `status_interval`.",
+    ),
+]
+"""The setting `webhook_secret` of a destination whose channel implements `parse_webhook`."""
 
 
 def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:

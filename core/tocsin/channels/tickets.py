@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tocsin.channels.remote_objects import ObjectChannel
-from tocsin.channels.status_settings import Resolutions, StatusInterval
+from tocsin.channels.status_settings import Resolutions, StatusInterval, WebhookSecret
 from tocsin.conditions import Expression, ExpressionText, make_allowance
-from tocsin.hookspecs import Tools
+from tocsin.hookspecs import PushRequest, Tools
 from tocsin.model import Event, EventType, Health, Idempotency, Json, RemoteStatus, Severity
 from tocsin.providers import ApiResponse
 
@@ -67,6 +67,7 @@ class TicketSettings(ObjectChannel.Settings):
     )
     status_interval: StatusInterval = None
     resolutions: Resolutions
+    webhook_secret: WebhookSecret
     options: Mapping[str, str | bool | int | tuple[str, ...]] = Field(
         default_factory=dict, description="Settings that only this kind of tracker has."
     )
@@ -124,6 +125,8 @@ class Tracker(ABC):
 
     status_batch: ClassVar[int] = 0
     """Maximum number of tickets for one call of `read_statuses`; 0 if you do not implement it."""
+    accepts_webhooks: ClassVar[bool] = False
+    """Whether the class implements `parse_webhook`."""
 
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
@@ -193,6 +196,22 @@ class Tracker(ABC):
         """Return the names of the tracker's statuses of closed tickets.
 
         Implement this method together with `read_statuses`.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def parse_webhook(
+        cls,
+        settings: Any,
+        request: PushRequest,
+        now: datetime,
+    ) -> Sequence[str]:
+        """Return the IDs of the tickets that a webhook of the receiver names.
+
+        Tocsin reads the statuses of these tickets at the receiver, and uses nothing else of the
+        body. Raises `CredentialsRefused` unless the webhook proves `settings.webhook_secret`; do
+        not parse the body before. Perform no I/O. If you implement this method, set
+        `accepts_webhooks`.
         """
         raise NotImplementedError
 

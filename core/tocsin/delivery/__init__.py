@@ -108,6 +108,7 @@ from tocsin.delivery.statuses.mismatches import (
     load_remote_objects,
     summarize_statuses,
 )
+from tocsin.delivery.statuses.webhooks import WebhookInbox
 
 __all__ = [
     "DEAD",
@@ -146,6 +147,7 @@ __all__ = [
     "StopReason",
     "StoredAttemptLog",
     "SuppressionNameTakenError",
+    "WebhookInbox",
     "WorkerPool",
     "apply_destinations",
     "build_sample",

@@ -36,7 +36,7 @@ from tocsin.shapes import RecordContract, ShapeRecorder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushRequest:
-    """A request to `/api/push/<name>`, before authentication."""
+    """A request to `/api/push/<name>` or `/api/ticket-events/<name>`, before authentication."""
 
     headers: Mapping[str, str]
     """Header names are case-insensitive."""

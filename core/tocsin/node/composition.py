@@ -26,6 +26,7 @@ from tocsin.delivery import (
     SampleSender,
     ShardAssignment,
     StoredAttemptLog,
+    WebhookInbox,
     WorkerPool,
     find_routing_hold,
     requeue_pending,
@@ -190,6 +191,7 @@ async def open_node(
                     channels, vault.encrypt, configuration.receivers
                 ),
                 samples=SampleSender(channels, renderer, clock, settings.public_url),
+                webhooks=WebhookInbox(channels, database, clock),
                 inbox=workers.inbox,
                 enricher=workers.investigations.enricher,
                 inventory=configuration.inventory,

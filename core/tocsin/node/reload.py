@@ -23,6 +23,7 @@ from tocsin.delivery import (
     DestinationValidator,
     Renderer,
     SampleSender,
+    WebhookInbox,
     load_destinations,
 )
 from tocsin.errors import ConfigurationError, ConfigurationProblem, OperatorError
@@ -332,6 +333,7 @@ class Reloader:
             channels, self._vault.encrypt, configuration.receivers
         )
         services.samples = SampleSender(channels, used, node.clock, node.settings.public_url)
+        services.webhooks = WebhookInbox(channels, node.database, node.clock)
         self._channels = channels
         return [] if renderer is None else ["templates"]
 

@@ -27,7 +27,7 @@ from tocsin.credentials import (
     Principal,
     Scope,
 )
-from tocsin.delivery import DestinationValidator, SampleSender
+from tocsin.delivery import DestinationValidator, SampleSender, WebhookInbox
 from tocsin.enrichment import IncidentEnricher
 from tocsin.erasure import Eraser
 from tocsin.incidents import ProviderFacts, PushInbox
@@ -42,7 +42,7 @@ from tocsin.web.known_pages import DirectAnswer, KnownPages
 from tocsin.web.parsing import BodyModel, QueryModel
 from tocsin.web.problems import OAuthProblem, ProblemType
 from tocsin.web.push_bodies import PushBodies
-from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits
+from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits, WebhookLimits
 from tocsin.web.shared_results import SharedResults
 
 REQUEST_ID = "X-Request-Id"
@@ -60,6 +60,8 @@ class AccessRole(Enum):
     """An API client with its ID and secret (RFC 6749 section 2.3)."""
     SENDER = "sender"
     """A sender that the provider in the path authenticates."""
+    WEBHOOK = "webhook"
+    """A receiver whose webhook the destination in the path authenticates."""
     PUBLIC = "public"
 
 
@@ -145,12 +147,14 @@ class ApiServices:
     addresses: ClientAddresses
     destination_validator: DestinationValidator
     samples: SampleSender
+    webhooks: WebhookInbox
     inbox: PushInbox
     enricher: IncidentEnricher
     eraser: Eraser
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
     """Limits how many incidents are enriched at once here."""
     push_attempt_limits: PushAttemptLimits
+    webhook_limits: WebhookLimits
     push_bodies: PushBodies = field(default_factory=PushBodies)
     metrics: Metrics
     metrics_token: str | None

@@ -149,7 +149,7 @@ class _AsyncEndpoint(_EndpointHandler):
         """Return the handler's response."""
         serve = cast("AsyncHandler", self._endpoint.handler)
         principal, access = NOBODY, self._endpoint.access
-        if access not in {AccessRole.PUBLIC, AccessRole.SENDER}:
+        if access not in {AccessRole.PUBLIC, AccessRole.SENDER, AccessRole.WEBHOOK}:
             principal = await self._access_control.admit(request, access, keep_principal)
         return self._render(request, await serve(self._build_context(request, principal)))
 

@@ -39,6 +39,7 @@ from tocsin.web.routes import (
     sessions,
     status_mismatches,
     suppressions,
+    ticket_events,
     triage,
 )
 from tocsin.web.routes.docs import make_page
@@ -112,6 +113,7 @@ ENDPOINTS = (
     *search.ENDPOINTS,
     *graph.ENDPOINTS,
     *push.ENDPOINTS,
+    *ticket_events.ENDPOINTS,
     *service.ENDPOINTS,
     Endpoint(
         method="GET",

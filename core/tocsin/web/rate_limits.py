@@ -12,7 +12,7 @@ from tocsin.credentials import DigestCache
 from tocsin.limits import Quota, QuotaStatus, TokenBuckets, build_rate_limit_headers
 from tocsin.web.client_addresses import ClientAddresses, address_key
 from tocsin.web.problems import ProblemError, ProblemType
-from tocsin.web.record_problems import TOO_MANY_PUSHES, UNAUTHORIZED_PUSH
+from tocsin.web.record_problems import TOO_MANY_PUSHES, UNAUTHORIZED_PUSH, UNAUTHORIZED_WEBHOOK
 from tocsin.web.request_problems import TOO_MANY_FAILURES, TOO_MANY_REQUESTS
 
 FAILURE_DELAY = timedelta(seconds=1)
@@ -23,6 +23,9 @@ SECRET_QUOTA = Quota(per_minute=20, burst=20)
 """Secrets tried for one identifier by one address; each costs an Argon2id run."""
 PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
 """Requests to one provider. Many senders drop rejected requests, so this only stops floods."""
+
+WEBHOOK_QUOTA = Quota(per_minute=600, burst=600)
+"""Webhooks to one destination: each names objects that are then read at the receiver."""
 
 TEST_QUOTA = Quota(per_minute=30, burst=30)
 """Tests of destinations by one caller: each contacts a server of the caller's choice."""
@@ -41,6 +44,7 @@ class ApiRateLimits:
         self._failures = TokenBuckets("authentication", failures, clock)
         self._secrets = TokenBuckets("secrets-tried", SECRET_QUOTA, clock)
         self._pushes = TokenBuckets("push", PUSH_QUOTA, clock)
+        self._webhooks = TokenBuckets("webhook", WEBHOOK_QUOTA, clock)
         self._tests = TokenBuckets("destination-test", TEST_QUOTA, clock)
         self._repeats = TokenBuckets("repeated", failures, clock)
         self._rejected: DigestCache[bool] = DigestCache(clock)
@@ -50,7 +54,8 @@ class ApiRateLimits:
     @property
     def buckets(self) -> tuple[TokenBuckets, ...]:
         """All limits for nodes to share; repeated credentials are counted on each node."""
-        return self._requests, self._failures, self._secrets, self._pushes, self._tests
+        shared = (self._requests, self._failures, self._secrets, self._pushes)
+        return *shared, self._webhooks, self._tests
 
     def count_request(self, principal_id: str) -> Mapping[str, str]:
         """Count a request; return the rate-limit header fields, or raise ProblemError (429)."""
@@ -126,6 +131,13 @@ class ApiRateLimits:
         """Return the cost of an unauthenticated push, or anyone could use up the limit."""
         self._pushes.give_back(provider)
 
+    def count_webhook(self, destination: str) -> Mapping[str, str]:
+        """Count a webhook; return the rate-limit header fields, or raise ProblemError (429)."""
+        status = self._webhooks.take(destination)
+        if not status.allowed:
+            raise _limit_exceeded(self._webhooks, status, TOO_MANY_REQUESTS)
+        return build_rate_limit_headers(self._webhooks.name, self._webhooks.quota, status)
+
     async def _hold_back(self) -> None:
         if self._delayed >= MAX_DELAYED_RESPONSES:
             return
@@ -194,3 +206,39 @@ class PushAttemptLimits:
 def _credential(request: web.Request, provider: str) -> str:
     """Return what a sender presents; all signatures for a provider count as one."""
     return f"{provider} {request.headers.get(hdrs.AUTHORIZATION, 'signature')}"
+
+
+class WebhookLimits:
+    """Limits wrong webhooks by the failures of their address.
+
+    An address from which the destination recently accepted a webhook is not limited, because
+    receivers may share an address with others.
+    """
+
+    def __init__(
+        self, rate_limits: ApiRateLimits, addresses: ClientAddresses, clock: Clock
+    ) -> None:
+        self._rate_limits = rate_limits
+        self._addresses = addresses
+        self._accepted: DigestCache[bool] = DigestCache(clock)
+
+    async def require_allowed(self, request: web.Request, destination: str) -> None:
+        """Raise ProblemError (429) if the address failed too often."""
+        address = self._addresses.find(request)
+        if self._rate_limits.is_failing(address):
+            is_known = self._accepted.recall(self._accepted.digest(destination, address))
+            if not is_known:
+                await self._rate_limits.count_failure(address)
+
+    def remember(self, request: web.Request, destination: str) -> None:
+        """Remember that the destination accepted a webhook from this address."""
+        address = self._addresses.find(request)
+        self._accepted.add(self._accepted.digest(destination, address), fact=True)
+
+    async def reject(self, request: web.Request) -> ProblemError:
+        """Count a wrong webhook, and return the error (401).
+
+        Raises ProblemError (429) over the limit.
+        """
+        await self._rate_limits.count_failure(self._addresses.find(request))
+        return UNAUTHORIZED_WEBHOOK.error({"WWW-Authenticate": 'Bearer realm="tocsin"'})

@@ -17,6 +17,7 @@ from tocsin.web.schemas.examples import (
     BACKFILL_ID,
     CLIENT_ID,
     DELIVERY_ID,
+    DESTINATION,
     KEY_ID,
     PROVIDER,
     REPLAY_ID,
@@ -36,6 +37,12 @@ UNAUTHORIZED_PUSH = ProblemType(
     401,
     "The request lacks valid credentials for this provider.",
     path=f"/api/push/{PROVIDER}",
+)
+UNAUTHORIZED_WEBHOOK = ProblemType(
+    "invalid-webhook-credential",
+    401,
+    "Invalid signature or secret of a webhook.",
+    path=f"/api/ticket-events/{DESTINATION}",
 )
 METRICS_TOKEN_REQUIRED = ProblemType(
     "metrics-token-required",

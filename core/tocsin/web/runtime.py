@@ -27,7 +27,7 @@ from tocsin.credentials import (
     open_oidc,
     open_tokens,
 )
-from tocsin.delivery import DestinationValidator, SampleSender
+from tocsin.delivery import DestinationValidator, SampleSender, WebhookInbox
 from tocsin.enrichment import IncidentEnricher
 from tocsin.erasure import Eraser
 from tocsin.incidents import DOCUMENT_VERSION, ProviderFacts, PushInbox
@@ -42,7 +42,7 @@ from tocsin.store import Database, ReadReplica, load_epochs
 from tocsin.web.client_addresses import ClientAddresses
 from tocsin.web.context import ApiServices, NodeStatus
 from tocsin.web.etags import ResponseTags
-from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits
+from tocsin.web.rate_limits import ApiRateLimits, PushAttemptLimits, WebhookLimits
 from tocsin.web.refusals import RefusalMeter
 
 _log = structlog.get_logger()
@@ -54,6 +54,7 @@ class NodeServices(TypedDict):
 
     destination_validator: DestinationValidator
     samples: SampleSender
+    webhooks: WebhookInbox
     inbox: PushInbox
     enricher: IncidentEnricher
     metrics: Metrics
@@ -199,6 +200,7 @@ def _build_services(
         refusals=Refusals(clock, RefusalMeter(offered["metrics"]).count),
         addresses=addresses,
         push_attempt_limits=PushAttemptLimits(rate_limits, addresses, clock),
+        webhook_limits=WebhookLimits(rate_limits, addresses, clock),
         metrics_token=None if token is None else token.get_secret_value(),
         public_url=settings.public_url,
         issuer_url=settings.issuer_url,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
@@ -19,6 +20,7 @@ from tocsin import (
     Json,
     ObjectChannel,
     Observable,
+    PushRequest,
     RemoteStatus,
     Ticket,
     TicketSettings,
@@ -64,6 +66,17 @@ class TicketingSettings(TicketSettings):
         if self.status_interval is not None and not load_tracker(self.tracker).status_batch:
             message = f"status_interval: the tracker {self.tracker!r} cannot report statuses"
             raise ValueError(f"{message}; remove the setting")
+        return self
+
+    @model_validator(mode="after")
+    def _require_webhooks(self) -> Self:
+        if self.webhook_secret is None:
+            return self
+        if not load_tracker(self.tracker).accepts_webhooks:
+            message = f"webhook_secret: Tocsin does not know the webhooks of {self.tracker!r}"
+            raise ValueError(f"{message}; remove the setting")
+        if self.status_interval is None:
+            raise ValueError("webhook_secret: set status_interval too, so that statuses are read")
         return self
 
 
@@ -155,6 +168,13 @@ class Ticketing(ObjectChannel[TicketingSettings]):
     async def list_closed_statuses(self) -> Sequence[str]:
         """Return the names of the statuses of closed tickets."""
         return await self.tracker.list_closed_statuses()
+
+    @classmethod
+    def parse_webhook(
+        cls, settings: TicketingSettings, request: PushRequest, now: datetime
+    ) -> Sequence[str]:
+        """Return the tickets that a webhook of the tracker names."""
+        return load_tracker(settings.tracker).parse_webhook(settings, request, now)
 
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""

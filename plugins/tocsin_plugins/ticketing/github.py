@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote, urlsplit
@@ -15,9 +15,11 @@ from tocsin import (
     Health,
     Idempotency,
     Json,
+    PushRequest,
     Refused,
     RemoteStatus,
     Ticket,
+    TicketSettings,
     TryLater,
 )
 from tocsin_plugins.ticketing.http_tracker import (
@@ -28,6 +30,7 @@ from tocsin_plugins.ticketing.http_tracker import (
     expect_text,
     optional_text,
 )
+from tocsin_plugins.ticketing.webhooks import list_numbers, parse_body, require_signature
 
 _VERSION = "2022-11-28"
 _MOST = 100
@@ -52,6 +55,7 @@ class GitHub(HttpTracker):
     reserved = frozenset({"title", "body", "labels", "assignees", "state", "state_reason"})
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    accepts_webhooks: ClassVar[bool] = True
     options: GitHubOptions
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
@@ -179,6 +183,24 @@ class GitHub(HttpTracker):
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Comment with the reason, unless a comment gives it."""
         await self.comment_once(identifier, reason)
+
+    @classmethod
+    def parse_webhook(
+        cls,
+        settings: TicketSettings,
+        request: PushRequest,
+        now: datetime,  # noqa: ARG003 - the signature has no time
+    ) -> Sequence[str]:
+        """Return the issue of a webhook of this repository.
+
+        https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+        """
+        require_signature(settings, request, "X-Hub-Signature-256")
+        match parse_body(request):
+            case {"issue": {"number": number}, "repository": {"full_name": str(name)}}:
+                is_own = name.casefold() == settings.project.casefold()
+                return list_numbers(number) if is_own else ()
+        return ()
 
     def link(self, identifier: str) -> str:
         """Return the page of an issue; an Enterprise Server has its API below the web address."""

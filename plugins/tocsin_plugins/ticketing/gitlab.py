@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from tocsin import (
     Idempotency,
     Json,
     Misconfigured,
+    PushRequest,
     Refused,
     RemoteStatus,
     Ticket,
@@ -30,6 +31,13 @@ from tocsin_plugins.ticketing.http_tracker import (
     optional_text,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable
+from tocsin_plugins.ticketing.webhooks import (
+    is_standard_key,
+    list_numbers,
+    parse_body,
+    require_secret,
+    require_standard_signature,
+)
 
 _PLANNER = 15  # the lowest role that can label: https://docs.gitlab.com/user/permissions/
 _QUICK_ACTION = re.compile(r"^(?=/)", re.MULTILINE)
@@ -64,6 +72,7 @@ class GitLab(HttpTracker):
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
     status_batch: ClassVar[int] = _MOST
+    accepts_webhooks: ClassVar[bool] = True
     options: GitLabOptions
 
     def authorization(self) -> Mapping[str, str]:
@@ -179,6 +188,28 @@ class GitLab(HttpTracker):
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Comment with the reason, unless a comment gives it."""
         await self.comment_once(identifier, reason)
+
+    @classmethod
+    def parse_webhook(
+        cls, settings: TicketSettings, request: PushRequest, now: datetime
+    ) -> Sequence[str]:
+        """Return the issue of a webhook of this project.
+
+        The secret is a signing token, or the secret token that older versions send as it is:
+        https://docs.gitlab.com/user/project/integrations/webhooks/
+        """
+        if is_standard_key(settings):
+            require_standard_signature(settings, request, now)
+        else:
+            require_secret(settings, request, "X-Gitlab-Token")
+        match parse_body(request):
+            case {
+                "object_kind": "issue" | "work_item",
+                "object_attributes": {"iid": number},
+                "project": {"path_with_namespace": str(path)},
+            } if path.casefold() == settings.project.casefold():
+                return list_numbers(number)
+        return ()
 
     def link(self, identifier: str) -> str:
         """Return the page of an issue."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import orjson
@@ -16,6 +17,7 @@ from tocsin import (
     Idempotency,
     Json,
     Misconfigured,
+    PushRequest,
     Refused,
     RemoteStatus,
     Ticket,
@@ -30,6 +32,7 @@ from tocsin_plugins.ticketing.http_tracker import (
     optional_text,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable, shorten_markdown
+from tocsin_plugins.ticketing.webhooks import list_numbers, parse_body, require_timed_signature
 
 _AGENTS = ("agent", "admin")
 _MOST_BYTES = 60_000
@@ -65,6 +68,7 @@ class Zendesk(HttpTracker):
         | {"custom_fields", "safe_update", "updated_stamp", "via_followup_source_id"}
     )
     idempotency = Idempotency.NATIVE
+    accepts_webhooks: ClassVar[bool] = True
     options: ZendeskOptions
 
     def authorization(self) -> Mapping[str, str]:
@@ -155,6 +159,21 @@ class Zendesk(HttpTracker):
     async def close(self, identifier: str, reason: str) -> None:
         """Solve a ticket, with a note that gives the reason."""
         await self._change(identifier, {"status": "solved", "comment": build_note(reason)})
+
+    @classmethod
+    def parse_webhook(
+        cls, settings: TicketSettings, request: PushRequest, now: datetime
+    ) -> Sequence[str]:
+        """Return the ticket of an event, or the one that the body of a trigger names.
+
+        https://developer.zendesk.com/documentation/webhooks/verifying/
+        """
+        signature = "X-Zendesk-Webhook-Signature"
+        require_timed_signature(settings, request, signature, f"{signature}-Timestamp", now)
+        match parse_body(request):
+            case {"detail": {"id": number}} | {"ticket": {"id": number}}:
+                return list_numbers(number)
+        return ()
 
     def link(self, identifier: str) -> str:
         """Return the page of a ticket."""

@@ -492,7 +492,7 @@ async def open_node(stack: AsyncExitStack, database_url, clock, settings: Settin
     database = open_database(database_url)
     stack.push_async_callback(database.close)
     vault = Vault(ENCRYPTION_KEY, source="test")
-    parts = destination_parts(settings, vault, clock)
+    parts = destination_parts(settings, database, vault, clock)
     inbox = await make_inbox(database, clock)
     door = await stack.enter_async_context(
         open_api_runtime(

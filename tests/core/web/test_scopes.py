@@ -13,6 +13,7 @@ from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.endpoints import ENDPOINTS
 
 KINDS = ["API key", "access token"]
+SENDERS = {AccessRole.CLIENT, AccessRole.SENDER, AccessRole.WEBHOOK}
 on_one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 # The table of the specification, and what was added; an endpoint takes the first line that fits.
@@ -133,7 +134,7 @@ async def test_no_scope_opens_an_admin_endpoint(api, kind):
 async def test_the_admin_role_opens_every_admin_endpoint_and_no_scope(api):
     headers = await api.admin()
     for method, path, endpoint in requests(AccessRole, Scope):
-        if endpoint.access in {AccessRole.CLIENT, AccessRole.SENDER, AccessRole.PUBLIC}:
+        if endpoint.access in {*SENDERS, AccessRole.PUBLIC}:
             continue
         response = await api.client.request(method, path, headers=headers)
         refused = endpoint.access is not AccessRole.ADMIN
@@ -146,6 +147,6 @@ async def test_without_a_credential_only_what_is_public_opens(api):
         response = await api.client.request(method, path)
         if endpoint.access is AccessRole.PUBLIC:
             assert response.status not in {401, 403}, f"{method} {path}"
-        elif endpoint.access not in {AccessRole.CLIENT, AccessRole.SENDER}:
+        elif endpoint.access not in SENDERS:
             assert response.status == 401, f"{method} {path}"
             assert response.headers["WWW-Authenticate"]

@@ -16,6 +16,8 @@ from tocsin.store.tables import destinations, remote_objects, status_readers
 
 PACE = timedelta(seconds=1)
 """Pause between two batches of a destination."""
+WEBHOOK_PAUSE = timedelta(seconds=10)
+"""Minimum time from a read of an object to the next read that a webhook causes."""
 _OF_AGE = 0.02
 """An object is read again after this part of the time for which its status has not changed."""
 _LONGEST = timedelta(days=1)
@@ -48,6 +50,8 @@ class StatusBatch:
     lease: Lease
     objects: Mapping[str, str]
     """Remote IDs by subject."""
+    due_at: Mapping[str, datetime]
+    """Times since which the objects were due, by subject."""
     claimed_at: datetime
     resolving_since: datetime | None
     """Since when closed objects are applied; None if they are not."""
@@ -86,14 +90,16 @@ def claim_statuses(
     if others := [row.subject for row in due if not row.subject.startswith(_INCIDENT)]:
         is_other = (_o.destination == destination, _o.subject.in_(others))
         connection.execute(update(remote_objects).where(*is_other).values(status_due_at=None))
-    objects = {row.subject: row.remote_id for row in due if row.subject.startswith(_INCIDENT)}
-    if not objects:
+    read = [row for row in due if row.subject.startswith(_INCIDENT)]
+    if not read:
         return None
     since = (reader.resolving_since or now) if source.resolutions else None
     token = _leased.acquire(connection, reader, destination, node, now, resolving_since=since)
     if token is None:
         return None
-    return StatusBatch(Lease(_leased, destination, token), objects, now, since)
+    objects = {row.subject: row.remote_id for row in read}
+    due_at = {row.subject: row.status_due_at for row in read}
+    return StatusBatch(Lease(_leased, destination, token), objects, due_at, now, since)
 
 
 def _load_reader(connection: Connection, destination: str) -> Any:
@@ -105,13 +111,45 @@ def _load_due(
     connection: Connection, source: StatusSource, now: datetime, limit: int
 ) -> Sequence[Any]:
     is_due = (_o.destination == source.destination, _o.home == source.home, _o.status_due_at <= now)
-    query = select(_o.subject, _o.remote_id).where(*is_due).order_by(_o.status_due_at)
+    columns = (_o.subject, _o.remote_id, _o.status_due_at)
+    query = select(*columns).where(*is_due).order_by(_o.status_due_at)
     return connection.execute(query.limit(limit)).all()
+
+
+def mark_due(
+    connection: Connection, destination: str, remote_ids: Sequence[str], now: datetime
+) -> int:
+    """Let the statuses of objects be read as soon as possible; return how many are read earlier.
+
+    An object that is due already stays so, unless a reader may be reading it at this moment: it
+    would store when the object is due next, and the change after its read would be missed.
+    """
+    columns = (_o.subject, _o.status_due_at, _o.status_read_at)
+    is_named = (_o.destination == destination, _o.remote_id.in_(remote_ids))
+    query = select(*columns).where(*is_named, _o.status_due_at.is_not(None)).order_by(_o.subject)
+    rows = connection.execute(query.with_for_update()).all()
+    reader = _load_reader(connection, destination)
+    is_read = reader is not None and not _leased.is_free(reader, now)
+    count = 0
+    for row in rows:
+        soon = now if row.status_read_at is None else max(now, row.status_read_at + WEBHOOK_PAUSE)
+        if row.status_due_at > soon or (is_read and row.status_due_at < now):
+            is_one = (_o.destination == destination, _o.subject == row.subject)
+            connection.execute(update(remote_objects).where(*is_one).values(status_due_at=soon))
+            count += 1
+    return count
 
 
 _SHOWN = ("status", "resolution", "is_open")
 _KEPT = (
-    *("status_changed_at", "status_read_at", "closed_here_at", "resolution_due", "updated_at"),
+    *(
+        "status_changed_at",
+        "status_read_at",
+        "status_due_at",
+        "closed_here_at",
+        "resolution_due",
+        "updated_at",
+    ),
 )
 _STORE = (
     update(remote_objects)
@@ -155,9 +193,8 @@ def store_statuses(
     batch.lease.confirm(connection)
     is_it = (_o.destination == batch.lease.key, _o.subject.in_(list(batch.objects)))
     columns = (_o[name] for name in (*_SHOWN, *_KEPT))
-    stored = {
-        row.subject: row for row in connection.execute(select(_o.subject, *columns).where(*is_it))
-    }
+    query = select(_o.subject, *columns).where(*is_it).order_by(_o.subject)
+    stored = {row.subject: row for row in connection.execute(query.with_for_update())}
     rows = []
     for subject, remote_id in sorted(batch.objects.items()):  # one order prevents deadlocks
         row, shown = stored.get(subject), _represent(found[remote_id].status)
@@ -167,6 +204,8 @@ def store_statuses(
         is_same = is_known and all(getattr(row, name) == shown[name] for name in _SHOWN)
         changed_at = row.status_changed_at if is_same else now
         delay = min(max(source.interval, _OF_AGE * (now - changed_at)), _LONGEST)
+        if row.status_due_at != batch.due_at[subject]:  # a webhook arrived during the read
+            delay = WEBHOOK_PAUSE
         values = shown | {
             "incident_number": int(subject.removeprefix(_INCIDENT)),
             "remote_url": found[remote_id].url,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from multidict import CIMultiDict
+from pydantic import SecretStr
+
 from tocsin.channels import ObjectChannel
-from tocsin.errors import PluginFailure
+from tocsin.errors import CredentialsRefused, PluginFailure
+from tocsin.hookspecs import PushRequest
 from tocsin.testing.conformance.object_channel_harness import (
     ObjectChannelHarness,
     ObjectChannelSuite,
@@ -71,6 +75,40 @@ class RemoteStatusRules(ObjectChannelSuite):
                 harness.simulator.fail(fault)
                 expect(await _raises(harness, remote.id), f"it returned a result after {fault}")
                 harness.simulator.heal()
+
+    @rule
+    async def test_webhooks_without_the_secret_are_refused(self) -> None:
+        """`parse_webhook` raises `CredentialsRefused` for a webhook without the secret.
+
+        Anyone can send a request to the endpoint, with any headers and any body.
+        """
+        async with self.harness() as harness:
+            channel = _get_channel(harness)
+            secret = SecretStr("a-secret-of-the-receiver")
+            settings = channel.settings.model_copy(update={"webhook_secret": secret})
+            for headers in ({}, dict.fromkeys(_AUTHENTICATION, "sha256=00")):
+                for body in (
+                    b"",
+                    b"\xff",
+                    b"[" * 10_000,
+                    b'{"issue": {"number": 1, "key": "A-1"}}',
+                ):
+                    request = PushRequest(headers=CIMultiDict(headers), body=body)
+                    try:
+                        found = channel.parse_webhook(settings, request, channel.tools.clock.now())
+                    except NotImplementedError:
+                        return
+                    except CredentialsRefused:
+                        continue
+                    expect(False, f"it returned {found!r} for {headers} and {body[:50]!r}")
+
+
+_AUTHENTICATION = (
+    *("Authorization", "X-Hub-Signature", "X-Hub-Signature-256", "X-Gitlab-Token"),
+    *("X-Zendesk-Webhook-Signature", "X-Zendesk-Webhook-Signature-Timestamp"),
+    *("webhook-id", "webhook-timestamp", "webhook-signature"),
+)
+"""Header fields with which known receivers authenticate their webhooks."""
 
 
 def _get_channel(harness: ObjectChannelHarness) -> ObjectChannel[Any]:

@@ -13,7 +13,7 @@ from tocsin.web.problems import (
     ProblemType,
     to_oauth_error,
 )
-from tocsin.web.record_problems import UNAUTHORIZED_PUSH
+from tocsin.web.record_problems import UNAUTHORIZED_PUSH, UNAUTHORIZED_WEBHOOK
 from tocsin.web.request_problems import (
     ADMIN_REQUIRED,
     BODY_TOO_SLOW,
@@ -68,6 +68,8 @@ def _list_access_problems(endpoint: Endpoint) -> Iterator[Problem]:
             return
         case AccessRole.SENDER:
             yield from (UNAUTHORIZED_PUSH, TOO_MANY_FAILURES)
+        case AccessRole.WEBHOOK:
+            yield from (UNAUTHORIZED_WEBHOOK, TOO_MANY_FAILURES, TOO_MANY_REQUESTS)
         case AccessRole.ADMIN:
             yield from (TWO_CREDENTIALS, UNAUTHORIZED_ADMIN, ADMIN_REQUIRED, TOO_MANY_REQUESTS)
         case _:
@@ -81,7 +83,9 @@ def _list_body_problems(endpoint: Endpoint) -> Iterator[Problem]:
     yield from (BODY_TOO_SLOW, UNSUPPORTED_MEDIA_TYPE)
     if endpoint.body_required:
         yield LENGTH_REQUIRED
-    if endpoint.access is not AccessRole.SENDER:  # whose body the provider reads
+    if endpoint.access is AccessRole.WEBHOOK:  # whose body the destination reads
+        yield BODY_TOO_LARGE
+    elif endpoint.access is not AccessRole.SENDER:  # whose body the provider reads
         yield from (INVALID_JSON, BODY_TOO_LARGE)
     if "scopes" in endpoint.body.model_fields:
         yield INVALID_SCOPE

@@ -59,6 +59,12 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "scheme": "basic",
             "description": "The provider's `token` as the password, with any username.",
         },
+        "webhookSecret": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "X-Hub-Signature-256",
+            "description": "Signature by `webhook_secret`, or the secret.",
+        },
         "pushSignature": {
             "type": "apiKey",
             "in": "header",
@@ -81,5 +87,7 @@ def security_requirements(access: Access) -> list[dict[str, list[str]]]:
             return [{"clientSecret": []}, {}]
         case AccessRole.SENDER:
             return [{"pushToken": []}, {"pushPassword": []}, {"pushSignature": []}]
+        case AccessRole.WEBHOOK:
+            return [{"webhookSecret": []}]
         case scope:
             return [{"apiKey": []}, {"oauth2": [scope.value]}]

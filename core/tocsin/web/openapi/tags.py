@@ -61,7 +61,11 @@ TAGS = (
         "Clients that obtain short-lived access tokens. Requires the admin role.",
         ("/api/admin/api-clients",),
     ),
-    EndpointTag("Push", "Incidents sent by other systems.", ("/api/push/",)),
+    EndpointTag(
+        "Push",
+        "Incidents and ticket events sent by other systems.",
+        ("/api/push/", "/api/ticket-events/"),
+    ),
     EndpointTag(
         "Accounting",
         "Trace of an incident, and audit of a period.",

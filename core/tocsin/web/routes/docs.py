@@ -22,6 +22,7 @@ _CREDENTIALS = {
     "adminToken": '-H "Authorization: Bearer $ADMIN_TOKEN"',
     "clientSecret": '-u "$CLIENT_ID:$CLIENT_SECRET"',
     "pushToken": '-H "Authorization: Bearer $PUSH_TOKEN"',
+    "webhookSecret": '-H "X-Hub-Signature-256: $SIGNATURE"',
 }
 
 Schema = Mapping[str, Any]
@@ -52,6 +53,8 @@ class DocumentedOperation:
                 return "client"
             case [{"pushToken": _}, *_]:
                 return "sender"
+            case [{"webhookSecret": _}]:
+                return "webhook"
             case [{"apiKey": _}, *_]:
                 return str(self.content["x-required-scope"])
         raise LookupError(f"{self.anchor} has an unknown security requirement")

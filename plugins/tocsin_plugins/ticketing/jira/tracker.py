@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -18,9 +18,11 @@ from tocsin import (
     Health,
     Idempotency,
     Json,
+    PushRequest,
     Refused,
     RemoteStatus,
     Ticket,
+    TicketSettings,
     parse_json,
 )
 from tocsin_plugins.ticketing.http_tracker import (
@@ -35,6 +37,7 @@ from tocsin_plugins.ticketing.jira.health import USUAL_TYPE, find_problems
 from tocsin_plugins.ticketing.jira.options import JiraOptions
 from tocsin_plugins.ticketing.jira.transitions import build_transition
 from tocsin_plugins.ticketing.markup import replace_unprintable
+from tocsin_plugins.ticketing.webhooks import parse_body, require_bearer, require_signature
 
 _SHOWN = 1_000
 _PAGE = 100
@@ -51,6 +54,7 @@ class Jira(HttpTracker):
     receiver = "jira"
     idempotency = Idempotency.SEARCH
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    accepts_webhooks: ClassVar[bool] = True
     api: ClassVar[str]
     """The path of the API's version."""
     options: JiraOptions
@@ -190,6 +194,26 @@ class Jira(HttpTracker):
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Comment with the reason, unless a comment gives it."""
         await self.comment_once(identifier, reason)
+
+    @classmethod
+    def parse_webhook(
+        cls,
+        settings: TicketSettings,
+        request: PushRequest,
+        now: datetime,  # noqa: ARG003 - the signature has no time
+    ) -> Sequence[str]:
+        """Return the issue of a webhook; web requests of automation rules have the secret itself.
+
+        https://developer.atlassian.com/cloud/jira/platform/webhooks/#secure-admin-webhooks
+        """
+        if "X-Hub-Signature" in request.headers:
+            require_signature(settings, request, "X-Hub-Signature")
+        else:
+            require_bearer(settings, request)
+        match parse_body(request):
+            case {"issue": {"key": str(key)}}:
+                return (key,)
+        return ()
 
     def link(self, identifier: str) -> str:
         """Return the page of an issue."""

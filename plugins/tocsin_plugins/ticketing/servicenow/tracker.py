@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
@@ -20,9 +20,11 @@ from tocsin import (
     Idempotency,
     Json,
     Misconfigured,
+    PushRequest,
     Refused,
     RemoteStatus,
     Ticket,
+    TicketSettings,
     Tracker,
 )
 from tocsin_plugins.ticketing.http_tracker import (
@@ -45,6 +47,7 @@ from tocsin_plugins.ticketing.servicenow.responses import (
     expect_complete,
     explain_refusal,
 )
+from tocsin_plugins.ticketing.webhooks import parse_body, require_bearer
 
 API = "/api/now/table"
 _CLOSED = {"incident": ("6", "7", "8"), "sn_si_incident": ("3", "7")}
@@ -93,6 +96,7 @@ class ServiceNow(HttpTracker):
     idempotency = Idempotency.SEARCH
     # How long a Table API transaction may continue after its client disconnects
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
+    accepts_webhooks: ClassVar[bool] = True
     options: ServiceNowOptions
 
     def authorization(self) -> Mapping[str, str]:
@@ -224,6 +228,20 @@ class ServiceNow(HttpTracker):
             self.options.comment_field: reason,
         }
         await self._change(identifier, changes)
+
+    @classmethod
+    def parse_webhook(
+        cls,
+        settings: TicketSettings,
+        request: PushRequest,
+        now: datetime,  # noqa: ARG003 - the signature has no time
+    ) -> Sequence[str]:
+        """Return the record that a business rule names by its sys_id."""
+        require_bearer(settings, request)
+        match parse_body(request):
+            case {"sys_id": str(identifier)}:
+                return (identifier,)
+        return ()
 
     def link(self, identifier: str) -> str:
         """Return the page of a record."""

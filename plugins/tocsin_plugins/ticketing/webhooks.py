@@ -1,0 +1,113 @@
+"""Authentication of trackers' webhooks, and readers of their bodies."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from tocsin import CredentialsRefused, PushRequest, TicketSettings, decode_webhook_key, parse_json
+
+TOLERANCE = timedelta(minutes=5)
+"""Maximum difference between the time of a signature and the clock."""
+_STANDARD = "whsec_"
+_KEY_SIZES = range(24, 65)
+
+
+def require_signature(settings: TicketSettings, request: PushRequest, header: str) -> None:
+    """Raise `CredentialsRefused` unless a header has the body's signature: `sha256=` and hex."""
+    digest = hmac.digest(_get_secret(settings), request.body, hashlib.sha256)
+    _require_equal(request, header, f"sha256={digest.hex()}")
+
+
+def require_timed_signature(
+    settings: TicketSettings, request: PushRequest, header: str, time_header: str, now: datetime
+) -> None:
+    """Raise `CredentialsRefused` unless a header has a recent base64 signature of time and body."""
+    given = request.headers.get(time_header, "")
+    try:
+        signed_at = datetime.fromisoformat(given)
+        is_recent = abs(now - signed_at) <= TOLERANCE
+    except (ValueError, TypeError, OverflowError):  # TypeError: a time without a zone
+        is_recent = False
+    digest = hmac.digest(_get_secret(settings), _encode(given) + request.body, hashlib.sha256)
+    _require_equal(request, header, base64.b64encode(digest).decode())
+    if not is_recent:
+        raise CredentialsRefused("the time of the webhook's signature is not recent")
+
+
+def require_standard_signature(
+    settings: TicketSettings, request: PushRequest, now: datetime
+) -> None:
+    """Raise `CredentialsRefused` unless the webhook has a recent Standard Webhooks signature."""
+    try:
+        key = decode_webhook_key(
+            _get_secret(settings).decode(), _STANDARD, _KEY_SIZES, "use whsec_ and base64"
+        )
+    except ValueError as error:
+        raise CredentialsRefused(f"webhook_secret: {error}") from None
+    headers = request.headers
+    identifier, given = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    signed = _encode(f"{identifier}.{given}.") + request.body
+    expected = b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
+    signatures = headers.get("webhook-signature", "").split()
+    if not any(hmac.compare_digest(_encode(each), expected) for each in signatures):
+        raise CredentialsRefused("the webhook has no valid signature")
+    is_time = given.isascii() and given.isdigit() and len(given) <= 12  # noqa: PLR2004 - seconds
+    if not is_time or abs(now.timestamp() - int(given)) > TOLERANCE.total_seconds():
+        raise CredentialsRefused("the time of the webhook's signature is not recent")
+
+
+def require_secret(settings: TicketSettings, request: PushRequest, header: str) -> None:
+    """Raise `CredentialsRefused` unless a header is the secret."""
+    _require_equal(request, header, _get_secret(settings).decode())
+
+
+def require_bearer(settings: TicketSettings, request: PushRequest) -> None:
+    """Raise `CredentialsRefused` unless the secret is the bearer token of the webhook."""
+    _require_equal(request, "Authorization", f"Bearer {_get_secret(settings).decode()}")
+
+
+def is_standard_key(settings: TicketSettings) -> bool:
+    """Return whether the secret is a key of Standard Webhooks."""
+    return _get_secret(settings).startswith(_STANDARD.encode())
+
+
+def parse_body(request: PushRequest) -> Mapping[str, Any]:
+    """Return the JSON object of an authentic webhook; empty if the body is none."""
+    try:
+        found = parse_json(request.body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def list_numbers(value: object) -> Sequence[str]:
+    """Return an ID that is a number, or its digits; nothing for another value."""
+    match value:
+        case bool():
+            return ()
+        case int(number):
+            return (str(number),)
+        case str(text) if text.isascii() and text.isdigit():
+            return (text,)
+    return ()
+
+
+def _get_secret(settings: TicketSettings) -> bytes:
+    if settings.webhook_secret is None:
+        raise CredentialsRefused("the destination does not accept webhooks")
+    return settings.webhook_secret.get_secret_value().encode()
+
+
+def _require_equal(request: PushRequest, header: str, expected: str) -> None:
+    if not hmac.compare_digest(_encode(request.headers.get(header, "")), expected.encode()):
+        raise CredentialsRefused(f"the header {header} of the webhook is missing or wrong")
+
+
+def _encode(field: str) -> bytes:
+    """Return the raw bytes of a header, which decodes invalid UTF-8 as surrogates."""
+    return field.encode("utf-8", "surrogateescape")

@@ -1,0 +1,100 @@
+"""Objects that webhooks name are read soon, and no more often than that."""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.delivery.statuses.reader import make_status_reader
+from tocsin.delivery.statuses.repository import WEBHOOK_PAUSE, mark_due
+
+from .conftest import add, destination
+from .test_statuses import DONE, OPEN, deliver, load, make_board
+
+__all__ = ["deliver"]
+
+
+@pytest.fixture
+def board(clock):
+    return make_board(clock)
+
+
+@pytest.fixture
+async def reader(database, board, deliver, clock):
+    """Return a reader that has read the tickets A and B a minute ago."""
+    await add(database, destination("soc"))
+    await deliver({1: "A", 2: "B", "session:ses_1": "C"})
+    board.statuses = {"A": OPEN, "B": OPEN}
+    reader = make_status_reader(board, database, 1)
+    for _ in range(3):
+        await reader.read_next()
+        clock.advance(seconds=1)
+    clock.advance(minutes=1)
+    board.asked.clear()
+    return reader
+
+
+@pytest.fixture
+def mark(database, clock):
+    async def mark(*remote_ids: str, name: str = "soc") -> int:
+        return await database.write(mark_due, name, remote_ids, clock.now())
+
+    return mark
+
+
+async def test_a_named_ticket_is_read_at_the_receiver_at_once(reader, board, mark, database):
+    assert not await reader.read_next()
+    board.statuses["A"] = DONE
+    assert await mark("A") == 1
+    assert await reader.read_next()
+    assert board.asked == [["A"]]
+    assert [row["status"] for row in await load(database) if row["remote_id"] == "A"] == ["Done"]
+
+
+async def test_repeated_webhooks_cause_one_read(reader, board, mark, clock):
+    assert [await mark("A") for _ in range(5)] == [1, 0, 0, 0, 0]
+    await reader.read_next()
+    clock.advance(seconds=2)
+    assert [await mark("A") for _ in range(5)] == [1, 0, 0, 0, 0]
+    assert not await reader.read_next()  # the change of the second webhook is not lost
+    clock.advance(seconds=WEBHOOK_PAUSE.total_seconds())
+    assert await reader.read_next()
+    assert board.asked == [["A"], ["A"]]
+
+
+async def test_others_are_not_read(reader, mark):
+    assert await mark("Z", "C") == 0  # an unknown ticket, and one of another subject
+    assert await mark("A", name="other") == 0
+    assert not await reader.read_next()
+
+
+async def test_a_webhook_during_a_read_is_not_lost(reader, board, mark, clock):
+    await mark("A")
+    read = board.read_statuses
+
+    async def read_before_the_change(identifiers):
+        found = await read(identifiers)
+        clock.advance(seconds=1)
+        board.statuses["A"] = DONE
+        await mark("A")
+        return found
+
+    board.read_statuses = read_before_the_change
+    await reader.read_next()
+    board.read_statuses = read
+    clock.advance(seconds=WEBHOOK_PAUSE.total_seconds() + 1)
+    assert await reader.read_next()
+    assert board.asked == [["A"], ["A"]]
+    clock.advance(minutes=1)
+    assert not await reader.read_next()
+
+
+async def test_a_failing_receiver_is_not_asked_more_often(reader, board, mark, clock):
+    board.failure = TimeoutError()
+    await mark("A")
+    await reader.read_next()
+    board.failure = None
+    await mark("A")
+    clock.advance(seconds=30)
+    assert not await reader.read_next()
+    clock.advance(minutes=1)
+    assert await reader.read_next()
