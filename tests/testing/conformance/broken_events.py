@@ -11,7 +11,16 @@ from broken import breaks
 from tocsin_example.cases import WRITTEN
 from tocsin_example.provider import ExampleProvider
 
-from tocsin import Broken, Entity, EntityKind, PluginFailure, Refused, TryLater, Window
+from tocsin import (
+    Broken,
+    Entity,
+    EntityKind,
+    IncidentStatus,
+    PluginFailure,
+    Refused,
+    TryLater,
+    Window,
+)
 
 
 class Asked(ExampleProvider):
@@ -233,6 +242,13 @@ class PassesOverErrors(ExampleProvider):
 
 
 # where an incident stands
+
+
+@breaks("test_incidents_are_closed")
+class NeverCloses(ExampleProvider):
+    async def set_status(self, external_id, status):
+        if status is not IncidentStatus.CLOSED:
+            await super().set_status(external_id, status)
 
 
 @breaks("test_a_status_is_set")
