@@ -153,7 +153,9 @@ async def test_writes_between_the_statements_of_a_list_lose_nothing(database):
         page = await list_incidents(database)
         seen = set(numbers(page))
         after = page.resume
-        while not writing.done() or page.incidents:
+        is_last = False
+        while not is_last or page.incidents:
+            is_last = writing.done()  # before the read, which may miss what is written meanwhile
             page = await list_incidents(database, after=after, limit=7)
             seen |= set(numbers(page))
             after = page.resume
