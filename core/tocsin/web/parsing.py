@@ -120,6 +120,11 @@ def invalid_request(where: str, errors: list[dict[str, str]]) -> ProblemError:
     return INVALID_REQUEST.error(count=count, where=where, errors=errors)
 
 
+def invalid_member(path: str, detail: str) -> ProblemError:
+    """Return the error for one mistake in the body."""
+    return invalid_request("body", [{"path": path, "detail": detail}])
+
+
 def list_field_errors(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
     """Return the first mistakes, each a `path` and a `detail`."""
     return [

@@ -55,6 +55,13 @@ async def test_an_unbounded_or_empty_rule_is_refused(admin, members, part):
     assert part in str(refused)
 
 
+async def test_an_end_that_has_passed_is_named_like_every_other_mistake(admin):
+    late = {"ends_at": "2026-11-21T11:00:00Z"}
+    [error] = (await admin.ask("POST", SUPPRESSIONS, 422, json=RULE | late))["errors"]
+    assert error.keys() == {"path", "detail"}
+    assert error["path"] == "ends_at"
+
+
 async def test_names_are_not_used_twice_and_unknown_rules_are_not_found(admin):
     await admin.ask("POST", SUPPRESSIONS, 201, json=RULE)
     await admin.ask("DELETE", f"{SUPPRESSIONS}/pentest")

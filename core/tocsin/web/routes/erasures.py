@@ -15,7 +15,7 @@ from tocsin.web.context import (
     RequestContext,
     Response,
 )
-from tocsin.web.parsing import invalid_request
+from tocsin.web.parsing import invalid_member
 from tocsin.web.schemas.erasures import ErasureReceipt, NewErasure
 
 
@@ -25,7 +25,7 @@ async def erase(call: RequestContext) -> dict[str, Any]:
     try:
         entity = parse_entity(body.entity)
     except InvalidInputError as error:
-        raise invalid_request("body", [{"path": "entity", "detail": str(error)}]) from None
+        raise invalid_member("entity", str(error)) from None
     request = ErasureRequest(
         entity=entity,
         by=call.principal.id,

@@ -13,7 +13,7 @@ from tocsin.delivery import ReplayExtent
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response
-from tocsin.web.parsing import invalid_request
+from tocsin.web.parsing import invalid_member
 from tocsin.web.record_problems import REPLAY_NOT_FOUND
 from tocsin.web.schemas.replays import (
     LIST,
@@ -40,7 +40,7 @@ async def measure_replay(call: RequestContext) -> ReplayExtent:
     try:
         return await call.services.database.read(delivery.measure_replay, body.state, wanted)
     except delivery.NoSuchDestinationError as error:
-        raise invalid_request("body", [{"path": "destination", "detail": str(error)}]) from None
+        raise invalid_member("destination", str(error)) from None
 
 
 def create_replay(connection: Connection, call: RequestContext) -> Response:

@@ -25,7 +25,7 @@ from tocsin.schedules import (
 )
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import CompositeCursor, PageCursor, page_response, total_fields
-from tocsin.web.parsing import BodyModel, invalid_request, validate
+from tocsin.web.parsing import BodyModel, invalid_member, validate
 from tocsin.web.record_problems import (
     NO_INVESTIGATOR,
     SCHEDULE_DELETED,
@@ -209,8 +209,7 @@ def _find_changeable(connection: Connection, call: RequestContext) -> Schedule:
 def _require_future(call: RequestContext, definition: ScheduleDefinition) -> None:
     """Raise ProblemError (422) if the schedule would never run."""
     if definition.ends_at is not None and definition.ends_at <= call.services.clock.now():
-        mistake = {"path": "ends_at", "detail": "it has passed; use a time in the future"}
-        raise invalid_request("body", [mistake])
+        raise invalid_member("ends_at", "it has passed; use a time in the future")
 
 
 def _require_managed_here(schedule: Schedule, what: str = "change") -> None:

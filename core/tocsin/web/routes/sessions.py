@@ -11,7 +11,7 @@ from tocsin import investigations
 from tocsin.credentials import ConsoleRole, Scope
 from tocsin.validation import list_choices, suggest_nearest
 from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
-from tocsin.web.parsing import invalid_request
+from tocsin.web.parsing import invalid_member
 from tocsin.web.record_problems import (
     NO_INVESTIGATOR,
     SESSION_BUSY,
@@ -110,9 +110,7 @@ def require_provider(call: RequestContext, name: str | None) -> None:
     if name is not None and name not in known:
         choices = list_choices(known, "configure a provider first")
         detail = f"there is no provider {name!r}; {choices}"
-        raise invalid_request(
-            "body", [{"path": "provider", "detail": detail + suggest_nearest(name, known)}]
-        )
+        raise invalid_member("provider", detail + suggest_nearest(name, known))
 
 
 _INVESTIGATIONS = "/api/v1/investigations"

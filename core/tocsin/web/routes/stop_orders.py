@@ -10,7 +10,7 @@ from tocsin.errors import InvalidInputError
 from tocsin.model import Json
 from tocsin.stops import StopOrder
 from tocsin.web.context import RequestContext
-from tocsin.web.parsing import invalid_request
+from tocsin.web.parsing import invalid_member
 from tocsin.web.schemas.stops import StopChange
 
 
@@ -39,5 +39,4 @@ def translate_stop_errors() -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        wrong: dict[str, Json] = {"path": "until", "detail": str(error)}
-        raise invalid_request("body", [wrong]) from None
+        raise invalid_member("until", str(error)) from None

@@ -12,7 +12,7 @@ from tocsin.errors import InvalidInputError
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response
-from tocsin.web.parsing import invalid_request
+from tocsin.web.parsing import invalid_member
 from tocsin.web.record_problems import SUPPRESSION_NAME_TAKEN, SUPPRESSION_NOT_FOUND
 from tocsin.web.schemas.suppressions import (
     LIST,
@@ -35,8 +35,7 @@ def create_suppression(connection: Connection, call: RequestContext) -> Response
     except SuppressionNameTakenError:
         raise SUPPRESSION_NAME_TAKEN.error(name=rule.name) from None
     except InvalidInputError as error:
-        wrong: dict[str, Json] = {"field": "ends_at", "message": str(error)}
-        raise invalid_request("body", [wrong]) from None
+        raise invalid_member("ends_at", str(error)) from None
     content = _represent(made, call)
     details = {name: content[name] for name in ("owner", "reason", *_CONDITIONS, "ends_at")}
     return Response(content, change=AuditedChange(target=_target(rule.name), details=details))

@@ -35,3 +35,9 @@ async def test_the_incident_page_names_the_rule_beside_deliveries_to_plugins(per
     page = await person.html("/incidents/1")
     assert 'Suppressed by the rule <a href="/suppressions">pentest</a>' in page
     assert "hook:watcher" in page
+
+
+async def test_an_end_that_has_passed_is_explained_on_the_page(person):
+    late = FORM | {"ends_at": "2020-01-01T00:00:00"}
+    page = await person.submit("/suppressions", "/suppressions", 422, **late)
+    assert "in the future" in page
