@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tocsin.clock import Clock
-from tocsin.errors import TocsinError
+from tocsin.errors import PluginFailure, TocsinError
 
 PLUGIN_FAILURES = (Exception, asyncio.CancelledError, SystemExit)
 """Exceptions of a plugin that affect only the plugin; check `was_cancelled` before you swallow one.
@@ -221,6 +221,14 @@ def _log_failure(message: str, error: BaseException, facts: dict[str, str]) -> N
         _log.warning(message, **facts, reason=str(reason))
     else:
         _log.error(message, **facts, exc_info=error)
+
+
+def describe_plugin_failure(error: BaseException, *, late: str) -> str:
+    """Return the reason of one of PLUGIN_FAILURES, after its notes; `late` is that of a timeout."""
+    if isinstance(error, TimeoutError):
+        return late
+    reason = str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
+    return "; ".join((*getattr(error, "__notes__", ()), reason))
 
 
 def was_cancelled() -> bool:

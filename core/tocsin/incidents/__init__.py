@@ -60,6 +60,13 @@ from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.push_writer import PUSH_STREAM
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.resolutions import apply_resolution
+from tocsin.incidents.siem_writes import (
+    LATE_WRITE,
+    MISCONFIGURED_RETRY,
+    RETRY_DELAYS,
+    WRITE_TIMEOUT,
+    plan_retry,
+)
 from tocsin.incidents.storage import (
     AlertDecision,
     EntityRole,
@@ -102,14 +109,18 @@ __all__ = [
     "DOCUMENT_VERSION",
     "HAS_NUMBER",
     "KEEP",
+    "LATE_WRITE",
     "LOST_PUSHES",
     "MAX_COMMENTS",
     "MAX_HISTORY",
     "MAX_LABELS",
+    "MISCONFIGURED_RETRY",
     "PROVIDER_STATES",
     "PUSH_STREAM",
+    "RETRY_DELAYS",
     "ROW_SPAN",
     "UNTRIAGED",
+    "WRITE_TIMEOUT",
     "AlertDecision",
     "AlertPage",
     "AlertPosition",
@@ -176,6 +187,7 @@ __all__ = [
     "load_read_until",
     "lock_incident",
     "lock_incidents",
+    "plan_retry",
     "rank_detections",
     "refresh_documents",
     "represent_point",

@@ -20,12 +20,13 @@ from tocsin import (
     Tools,
     TryLater,
 )
+from tocsin.incidents import RETRY_DELAYS
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
 from tocsin.investigations import create_session
 from tocsin.investigations.write_backs import WriteBackWorker, list_write_backs, plan_write_backs
-from tocsin.investigations.write_backs.worker import LEASE, RETRY_DELAYS
+from tocsin.investigations.write_backs.worker import LEASE
 from tocsin.model import Persona
 from tocsin.store.tables import events, incidents
 

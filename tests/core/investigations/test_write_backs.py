@@ -12,6 +12,7 @@ from sqlalchemy.dialects import sqlite
 
 from incident_rows import add_incidents
 from tocsin import CredentialsRefused, Health, Provider, Refused, Tools, TryLater
+from tocsin.incidents import MISCONFIGURED_RETRY, RETRY_DELAYS
 from tocsin.investigations import create_session
 from tocsin.investigations.write_backs import (
     WriteBackMetrics,
@@ -23,7 +24,7 @@ from tocsin.investigations.write_backs import (
     select_write_back_providers,
 )
 from tocsin.investigations.write_backs.repository import claim_write_back, select_due
-from tocsin.investigations.write_backs.worker import LEASE, MISCONFIGURED_RETRY, RETRY_DELAYS
+from tocsin.investigations.write_backs.worker import LEASE
 from tocsin.metrics import Metrics
 from tocsin.model import Persona
 from tocsin.store.sqlite import make_engine

@@ -27,9 +27,15 @@ from tocsin.delivery.statuses.resolutions import (
     has_due_resolutions,
     resolve_incidents,
 )
-from tocsin.errors import PluginFailure, TryLater
+from tocsin.errors import TryLater
 from tocsin.hookspecs import Channel
-from tocsin.loops import PLUGIN_FAILURES, SILENCE, run_forever, was_cancelled
+from tocsin.loops import (
+    PLUGIN_FAILURES,
+    SILENCE,
+    describe_plugin_failure,
+    run_forever,
+    was_cancelled,
+)
 from tocsin.model import RemoteStatus
 from tocsin.plugin_results import require_kind, require_result
 from tocsin.redaction import SHORTEST_IN_IDS, Redactor
@@ -39,6 +45,7 @@ _IDLE = timedelta(seconds=10)
 _GRACE = timedelta(seconds=5)
 _DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60))
 _LONGEST_DELAY = timedelta(hours=24)
+_LATE = "the receiver did not respond in time"
 _log = structlog.get_logger()
 
 
@@ -125,7 +132,7 @@ class StatusReader:
         )
 
     async def _fail(self, batch: StatusBatch, error: BaseException) -> None:
-        reason, delays = self._redactor.clean(_describe_error(error)), _DELAYS
+        reason, delays = self._redactor.clean(describe_plugin_failure(error, late=_LATE)), _DELAYS
         if isinstance(error, TryLater) and error.after is not None:
             after = min(error.after, _LONGEST_DELAY)
             delays = tuple(max(delay, after) for delay in delays)
@@ -133,12 +140,6 @@ class StatusReader:
         again_at = await self._database.write(postpone_reader, batch.lease, reason, delays, now)
         facts = {"destination": self._name, "reason": reason, "again_at": isoformat(again_at)}
         _log.warning("statuses not read; retrying", **facts)
-
-
-def _describe_error(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "the receiver did not respond in time"
-    return str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
 
 
 def make_status_reader(

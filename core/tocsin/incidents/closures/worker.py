@@ -11,7 +11,6 @@ import structlog
 from sqlalchemy import Connection
 
 from tocsin.clock import Clock, isoformat
-from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Provider
 from tocsin.incidents.closures.repository import (
     Closure,
@@ -23,15 +22,19 @@ from tocsin.incidents.closures.repository import (
     settle_closure,
 )
 from tocsin.incidents.resolutions import apply_resolution
-from tocsin.loops import PLUGIN_FAILURES, SILENCE, Loop, run_forever, was_cancelled
+from tocsin.incidents.siem_writes import LATE_WRITE, WRITE_TIMEOUT, plan_retry
+from tocsin.loops import (
+    PLUGIN_FAILURES,
+    SILENCE,
+    Loop,
+    describe_plugin_failure,
+    run_forever,
+    was_cancelled,
+)
 from tocsin.model import IncidentStatus, RemoteResolution
 from tocsin.store import Database
 
-RETRY_DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
-"""Delay after each consecutive failure; after the last one the closure has failed."""
-_MISCONFIGURED = timedelta(hours=1)
-_TIMEOUT = timedelta(minutes=2)
-_LEASE = 2 * _TIMEOUT
+_LEASE = 2 * WRITE_TIMEOUT
 _PAUSE = timedelta(seconds=10)
 _log = structlog.get_logger()
 
@@ -73,7 +76,7 @@ class TicketClosures:
                 partial(self._step, provider),
                 self._clock,
                 "incident closer",
-                silence=_TIMEOUT + _PAUSE + SILENCE,
+                silence=WRITE_TIMEOUT + _PAUSE + SILENCE,
                 provider=provider.tools.name,
             )
             for provider in providers
@@ -93,7 +96,7 @@ class TicketClosures:
         if held is None:
             return False
         try:
-            async with asyncio.timeout(_TIMEOUT.total_seconds()):
+            async with asyncio.timeout(WRITE_TIMEOUT.total_seconds()):
                 await provider.set_status(held.external_id, IncidentStatus.CLOSED)
         except PLUGIN_FAILURES as error:
             if was_cancelled():
@@ -105,29 +108,19 @@ class TicketClosures:
         return True
 
     async def _fail(self, provider: str, held: Closure, error: BaseException) -> None:
-        reason, now, failures = _describe_error(error), self._clock.now(), held.failures + 1
+        reason, now = describe_plugin_failure(error, late=LATE_WRITE), self._clock.now()
         facts = {"provider": provider, "incident": held.incident_number, "reason": reason}
-        is_final = isinstance(error, Refused) or failures > len(RETRY_DELAYS)
-        if is_final and not isinstance(error, Misconfigured):
-            failed = {"state": ClosureState.FAILED, "failures": failures, "reason": reason}
+        retry = plan_retry(error, held.failures)
+        if retry is None:
+            failed = {"state": ClosureState.FAILED, "failures": held.failures + 1, "reason": reason}
             await self._database.write(settle_closure, held, now, **failed)
             _log.warning("incident not closed", **facts)
             return
-        delay = RETRY_DELAYS[min(held.failures, len(RETRY_DELAYS) - 1)]
-        if isinstance(error, Misconfigured):  # not a failure of the closure
-            delay, failures = _MISCONFIGURED, held.failures
-        elif isinstance(error, TryLater) and error.after is not None:
-            delay = max(delay, error.after)
-        later = {"failures": failures, "reason": reason, "due_at": now + delay}
+        due_at = now + retry.delay
+        later = {"failures": retry.failures, "reason": reason, "due_at": due_at}
         await self._database.write(settle_closure, held, now, **later)
-        _log.warning("closure postponed", **facts, again_at=isoformat(now + delay))
+        _log.warning("closure postponed", **facts, again_at=isoformat(due_at))
 
 
 def _closes(provider: Provider) -> bool:
     return bool(provider.settings.close_from_tickets)
-
-
-def _describe_error(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "the SIEM did not respond in time"
-    return str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"

@@ -10,8 +10,8 @@ from functools import partial
 import structlog
 
 from tocsin.clock import Clock, isoformat
-from tocsin.errors import Misconfigured, PluginFailure, Refused, TryLater
 from tocsin.hookspecs import Capability, Provider
+from tocsin.incidents import LATE_WRITE, WRITE_TIMEOUT, plan_retry
 from tocsin.investigations.write_backs.repository import (
     WriteBack,
     WriteBackState,
@@ -21,17 +21,20 @@ from tocsin.investigations.write_backs.repository import (
     postpone_write_back,
     select_write_back_providers,
 )
-from tocsin.loops import PLUGIN_FAILURES, SILENCE, Loop, LoopGroup, run_forever, was_cancelled
+from tocsin.loops import (
+    PLUGIN_FAILURES,
+    SILENCE,
+    Loop,
+    LoopGroup,
+    describe_plugin_failure,
+    run_forever,
+    was_cancelled,
+)
 from tocsin.metrics import Metrics
 from tocsin.model import IncidentStatus
 from tocsin.store import Database
 
-RETRY_DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
-"""Delay after each consecutive failure; after the last one the comment has failed."""
-MISCONFIGURED_RETRY = timedelta(hours=1)
-"""Delay after wrong settings or credentials; frequent attempts could lock the account."""
-TIMEOUT = timedelta(minutes=2)
-LEASE = 2 * TIMEOUT
+LEASE = 2 * WRITE_TIMEOUT
 """Duration of a claim; longer than an attempt, so that two nodes never write a comment."""
 PAUSE = timedelta(seconds=5)
 """Pause after nothing was due or an attempt failed."""
@@ -72,7 +75,7 @@ class WriteBackWorker:
         clock: Clock,
         providers: Mapping[str, Provider],
         meter: WriteBackMetrics | None = None,
-        timeout: timedelta = TIMEOUT,
+        timeout: timedelta = WRITE_TIMEOUT,
     ) -> None:
         """Take all providers; those without write-back are ignored."""
         self._database = database
@@ -138,18 +141,12 @@ class WriteBackWorker:
         return wanted
 
     async def _fail(self, taken: WriteBack, error: BaseException) -> None:
-        failures, pause = (
-            taken.failures + 1,
-            RETRY_DELAYS[min(taken.failures, len(RETRY_DELAYS) - 1)],
-        )
-        if isinstance(error, Misconfigured):  # not a failure of the comment
-            failures, pause = taken.failures, MISCONFIGURED_RETRY
-        elif isinstance(error, Refused) or failures > len(RETRY_DELAYS):
+        retry = plan_retry(error, taken.failures)
+        if retry is None:
             await self._give_up(taken, error)
             return
-        if isinstance(error, TryLater) and error.after is not None:
-            pause = max(pause, error.after)
-        reason, due_at = _describe_error(error), self._clock.now() + pause
+        reason = describe_plugin_failure(error, late=LATE_WRITE)
+        failures, due_at = retry.failures, self._clock.now() + retry.delay
         await self._database.write(
             postpone_write_back, taken, failures=failures, due_at=due_at, reason=reason
         )
@@ -158,7 +155,7 @@ class WriteBackWorker:
         _log.warning("comment postponed", **facts, again_at=isoformat(due_at))
 
     async def _give_up(self, taken: WriteBack, error: BaseException) -> None:
-        reason, failed = _describe_error(error), WriteBackState.FAILED
+        reason, failed = describe_plugin_failure(error, late=LATE_WRITE), WriteBackState.FAILED
         await self._database.write(finish_write_back, taken, failed, self._clock.now(), reason)
         self._meter.count(taken.provider, "failed")
         facts = {"provider": taken.provider, "incident": taken.incident_number, "reason": reason}
@@ -180,10 +177,3 @@ async def _set_status(provider: Provider, name: str, status: IncidentStatus) -> 
         if Capability.COMMENT in provider.capabilities():
             error.add_note(_AFTER)
         raise
-
-
-def _describe_error(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "the SIEM did not respond in time"
-    message = str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
-    return "; ".join((*getattr(error, "__notes__", ()), message))
