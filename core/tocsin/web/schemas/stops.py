@@ -9,20 +9,18 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from tocsin.fields import parse_iso_duration
 from tocsin.model import Json
-from tocsin.stops import StopKind
+from tocsin.stops import MAX_DURATION, StopKind
 from tocsin.web.parsing import BodyModel, ResponseModel
 from tocsin.web.schemas.examples import CREATED, EXPIRES
 from tocsin.web.schemas.fields import Timestamp
-
-_LONGEST = timedelta(days=3650)
 
 
 def _parse_duration(value: object) -> timedelta | None:
     if value is None:
         return None
     duration = parse_iso_duration(str(value))
-    if duration > _LONGEST:
-        raise ValueError(f"use at most P{_LONGEST.days}D")
+    if duration > MAX_DURATION:  # a longer one has no end that a time can hold
+        raise ValueError(f"use at most P{MAX_DURATION.days}D")
     return duration
 
 
