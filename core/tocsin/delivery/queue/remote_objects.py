@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, literal, null, or_, select
+from sqlalchemy import Connection, and_, case, literal, null, or_
 
 from tocsin.delivery.queue.statements import MARK_CLOSED, SELECT_SUBJECTS, STATUS_COLUMNS
 from tocsin.delivery.queue.states import AttemptResult
 from tocsin.store import build_insert
-from tocsin.store.tables import EPOCH, deliveries, remote_objects
+from tocsin.store.tables import EPOCH, remote_objects
 
 
 def store_remote_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
@@ -45,14 +45,17 @@ def store_remote_objects(connection: Connection, ended: Sequence[AttemptResult])
 
 def mark_closed_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
     """Mark the objects that Tocsin closed, so that nobody takes it for a decision of people."""
+    closing = {each.claimed.id: each for each in ended if each.closed_subjects}
+    if not closing:
+        return
     rows = [
-        {"at_destination": destination, "of_subject": subject, "closed_at": attempt.ended_at}
-        for attempt in ended
-        if attempt.closed
-        for destination in connection.scalars(
-            select(deliveries.c.destination).where(deliveries.c.id == attempt.claimed.id)
-        ).all()
-        for subject in attempt.closed_subjects
+        {
+            "at_destination": row.destination,
+            "of_subject": subject,
+            "closed_at": closing[row.id].ended_at,
+        }
+        for row in connection.execute(SELECT_SUBJECTS, {"ids": list(closing)})
+        for subject in closing[row.id].closed_subjects
     ]
     if rows:
         connection.execute(MARK_CLOSED, rows)

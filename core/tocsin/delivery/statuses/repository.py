@@ -141,16 +141,8 @@ def mark_due(
 
 
 _SHOWN = ("status", "resolution", "is_open")
-_KEPT = (
-    *(
-        "status_changed_at",
-        "status_read_at",
-        "status_due_at",
-        "closed_here_at",
-        "resolution_due",
-        "updated_at",
-    ),
-)
+_MOMENTS = ("status_changed_at", "status_read_at", "status_due_at")
+_KEPT = (*_MOMENTS, "closed_here_at", "resolution_due", "updated_at")
 _STORE = (
     update(remote_objects)
     .where(
@@ -163,8 +155,7 @@ _STORE = (
             name: bindparam(f"new_{name}")
             for name in (
                 *("incident_number", "remote_url", *_SHOWN, "status_version"),
-                *("status_changed_at", "status_read_at", "status_due_at"),
-                *("closed_here_at", "resolution_due"),
+                *(*_MOMENTS, "closed_here_at", "resolution_due"),
             )
         }
     )
