@@ -57,14 +57,14 @@ def _clean_alert(alert: Alert) -> Alert:
     external_id = clean_identifier(alert.external_id, ALERT_IDENTIFIER)
     title = clean_text(alert.title, TITLE)
     flow = alert.flow and _clean_flow(alert.flow)
-    if external_id is alert.external_id and title is alert.title and flow is None:
+    if external_id is alert.external_id and title is alert.title and flow is alert.flow:
         return alert
     return replace(alert, external_id=external_id, title=title, flow=flow)
 
 
 def _clean_flow(flow: NetworkFlow) -> NetworkFlow:
-    texts = {name: clean_text(getattr(flow, name), WORD) for name in _FLOW_TEXTS}
-    return replace(flow, **texts)
+    cleaned = replace(flow, **{name: clean_text(getattr(flow, name), WORD) for name in _FLOW_TEXTS})
+    return flow if cleaned == flow else cleaned
 
 
 _Received = TypeVar("_Received", bound=Received)
