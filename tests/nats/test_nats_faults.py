@@ -163,6 +163,14 @@ async def prove(service: Service) -> list[str]:
     return [one["kind"] for one in json.loads(out)["unaccounted"]]
 
 
+async def expect_all_stored(service: Service, senders: Senders, *, repeats: int) -> None:
+    """Expect what was accepted to be stored, with at most so many repeats, and accounted for."""
+    missing, repeated = await settle(service, senders)
+    assert not missing
+    assert 0 <= repeated <= repeats
+    assert await prove(service) == []
+
+
 @pytest.fixture
 async def servers(tmp_path):
     async with run_cluster(tmp_path / "nats") as servers:
@@ -190,10 +198,7 @@ async def test_a_killed_node_loses_nothing_and_stores_nothing_twice(service, ser
             await service.start()
             await service.wait_for_intake()
         await senders.accept(20)
-    missing, repeats = await settle(service, senders)
-    assert not missing
-    assert 0 <= repeats <= 3 * SENDERS
-    assert await prove(service) == []
+    await expect_all_stored(service, senders, repeats=3 * SENDERS)
 
 
 async def test_a_killed_leader_interrupts_nothing(service, servers):
@@ -206,10 +211,7 @@ async def test_a_killed_leader_interrupts_nothing(service, servers):
             await server.start()
             await senders.accept(40)
     assert senders.answers.keys() <= {200, 202}
-    missing, repeats = await settle(service, senders)
-    assert not missing
-    assert 0 <= repeats <= 3 * SENDERS
-    assert await prove(service) == []
+    await expect_all_stored(service, senders, repeats=3 * SENDERS)
 
 
 async def test_pushes_are_stored_at_once_while_all_servers_are_away(service, servers):
@@ -222,10 +224,7 @@ async def test_pushes_are_stored_at_once_while_all_servers_are_away(service, ser
         await service.wait_for_intake()
         await senders.accept(20)
     assert senders.answers.keys() <= {200, 202}
-    missing, repeats = await settle(service, senders)
-    assert not missing
-    assert 0 <= repeats <= 2 * SENDERS
-    assert await prove(service) == []
+    await expect_all_stored(service, senders, repeats=2 * SENDERS)
 
 
 async def test_a_lost_disk_of_one_server_loses_nothing(service, servers):
@@ -270,10 +269,7 @@ async def test_a_server_that_hangs_delays_pushes_and_loses_none(service, servers
             await service.wait_for_intake()
         await senders.accept(40)
     assert senders.answers.keys() <= {200, 202}
-    missing, repeats = await settle(service, senders)
-    assert not missing
-    assert 0 <= repeats <= 6 * SENDERS
-    assert await prove(service) == []
+    await expect_all_stored(service, senders, repeats=6 * SENDERS)
 
 
 async def test_a_restored_backup_gets_what_was_pushed_since(service, servers):
@@ -346,10 +342,7 @@ async def test_a_server_that_is_frozen_for_a_minute_delays_no_push_for_long(serv
         await service.wait_for_intake()
         await senders.accept(40)
     assert senders.answers.keys() <= {200, 202}
-    missing, repeats = await settle(service, senders)
-    assert not missing
-    assert 0 <= repeats <= 2 * SENDERS
-    assert await prove(service) == []
+    await expect_all_stored(service, senders, repeats=2 * SENDERS)
 
 
 async def test_servers_that_are_away_for_three_minutes_are_used_again(service, servers):
@@ -364,10 +357,7 @@ async def test_servers_that_are_away_for_three_minutes_are_used_again(service, s
         await service.wait_for_intake()
         await senders.accept(20)
     assert senders.answers.keys() <= {200, 202}
-    missing, repeats = await settle(service, senders)
-    assert not missing
-    assert 0 <= repeats <= 2 * SENDERS
-    assert await prove(service) == []
+    await expect_all_stored(service, senders, repeats=2 * SENDERS)
 
 
 @asynccontextmanager
