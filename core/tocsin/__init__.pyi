@@ -9,6 +9,9 @@ from .channels import (
     Tracker,
     WebhookSecret,
     find_unmapped,
+    parse_webhook_body,
+    require_status_interval,
+    require_webhook_token,
 )
 from .clock import Clock
 from .conditions import Condition, ConditionText, Expression, ExpressionText
@@ -312,7 +315,10 @@ __all__ = [
     "hookimpl",
     "parse_json",
     "parse_tactics",
+    "parse_webhook_body",
     "refang",
+    "require_status_interval",
+    "require_webhook_token",
     "retry_after",
     "sort_tactics",
     "values_at",

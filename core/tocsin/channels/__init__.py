@@ -10,8 +10,10 @@ from tocsin.channels.status_settings import (
     StatusInterval,
     WebhookSecret,
     find_unmapped,
+    require_status_interval,
 )
 from tocsin.channels.tickets import Ticket, TicketSettings, Tracker
+from tocsin.channels.webhooks import parse_webhook_body, require_webhook_token
 
 __all__ = [
     "CaseChannel",
@@ -24,4 +26,7 @@ __all__ = [
     "Tracker",
     "WebhookSecret",
     "find_unmapped",
+    "parse_webhook_body",
+    "require_status_interval",
+    "require_webhook_token",
 ]

@@ -212,9 +212,10 @@ class ObjectChannel(Channel[S]):
     ) -> Sequence[str]:
         """Return the IDs of the objects that a webhook of the receiver names.
 
-        Tocsin reads the statuses of these objects at the receiver, and uses nothing else of the
-        body. Raises `CredentialsRefused` unless the webhook proves `settings.webhook_secret`; do
-        not parse the body before. Perform no I/O. If you implement this method, declare the setting
+        These can be IDs of parents, if `read_statuses` returns a `parent_id`. Tocsin reads the
+        statuses of these objects at the receiver, and uses nothing else of the body. Raises
+        `CredentialsRefused` unless the webhook proves `settings.webhook_secret`; do not parse the
+        body before. Perform no I/O. If you implement this method, declare the setting
         `webhook_secret` as a `WebhookSecret`.
         """
         raise NotImplementedError

@@ -60,3 +60,9 @@ def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:
         f'resolutions: add an entry for the closed status {status!r}, such as "{status}" = "none"'
         for status in missing
     ]
+
+
+def require_status_interval(settings: Any) -> None:
+    """Raise ValueError if `webhook_secret` is set, but the statuses are never read."""
+    if settings.webhook_secret is not None and settings.status_interval is None:
+        raise ValueError("webhook_secret: set status_interval too, so that statuses are read")

@@ -19,6 +19,8 @@ class RemoteStatus:
     """The receiver's reason why the object is closed, such as `Won't Do`."""
     version: str | None = None
     """The receiver's version of the object, such as the time of its last change."""
+    parent_id: str | None = None
+    """ID of another object that has this status, such as the case of an alert."""
 
 
 class StatusMismatch(Vocabulary):

@@ -4,7 +4,7 @@ Nothing here depends on a vendor; plugin authors import it from `tocsin`.
 """
 
 from tocsin.providers.client import Api, ApiResponse, ApiSettings, Grant, retry_after
-from tocsin.providers.push_provider import PushProvider
+from tocsin.providers.push_provider import PushProvider, extract_token
 from tocsin.providers.windowed_provider import Listing, WindowedProvider
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "Listing",
     "PushProvider",
     "WindowedProvider",
+    "extract_token",
     "retry_after",
 ]

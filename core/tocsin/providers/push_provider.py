@@ -128,7 +128,7 @@ class PushProvider(Provider[S]):
         if self.settings.token is None:
             return False
         expected = self.settings.token.get_secret_value().encode()
-        return hmac.compare_digest(_extract_token(headers.get("Authorization", "")), expected)
+        return hmac.compare_digest(extract_token(headers.get("Authorization", "")), expected)
 
     def _may_be_signed(self, headers: Mapping[str, str]) -> bool:
         """Whether the headers are those of a recent signature."""
@@ -167,8 +167,8 @@ def decode_secret(secret: str) -> bytes:
     return decode_webhook_key(secret, _PREFIX, range(24, 65), expected)
 
 
-def _extract_token(authorization: str) -> bytes:
-    """Return the token in the header `Authorization`, empty without one."""
+def extract_token(authorization: str) -> bytes:
+    """Return the bearer token or the password in a header `Authorization`, empty without one."""
     scheme, _, value = authorization.partition(" ")
     match scheme.lower():
         case "bearer":

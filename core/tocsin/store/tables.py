@@ -639,12 +639,22 @@ remote_objects = Table(
     Column("resolution", String(200)),
     Column("is_open", Boolean),
     Column("status_version", String(200)),
+    Column("parent_id", String(200)),  # another object that has the status, such as a case
     Column("status_changed_at", Timestamp),
     Column("status_read_at", Timestamp),
     Column("status_due_at", Timestamp, server_default="0"),
     Column("closed_here_at", Timestamp),  # when Tocsin closed it; null if it is open since
     Column("resolution_due", Boolean),  # whether its last change is to be applied to the incident
     Index("ix_remote_objects_status_due_at", "destination", "status_due_at"),
+    # Webhooks name objects by these IDs. Receivers choose the length of `remote_id`, which an index
+    # of another type would limit.
+    Index("ix_remote_objects_remote_id", "remote_id", postgresql_using="hash"),
+)
+Index(
+    "ix_remote_objects_parent_id",
+    remote_objects.c.parent_id,
+    sqlite_where=remote_objects.c.parent_id.is_not(None),
+    postgresql_where=remote_objects.c.parent_id.is_not(None),
 )
 Index(
     "ix_remote_objects_resolution_due",

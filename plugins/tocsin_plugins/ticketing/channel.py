@@ -27,6 +27,7 @@ from tocsin import (
     Tools,
     Tracker,
     find_unmapped,
+    require_status_interval,
 )
 
 GROUP = "tocsin.trackers"
@@ -75,8 +76,7 @@ class TicketingSettings(TicketSettings):
         if not load_tracker(self.tracker).accepts_webhooks:
             message = f"webhook_secret: Tocsin does not know the webhooks of {self.tracker!r}"
             raise ValueError(f"{message}; remove the setting")
-        if self.status_interval is None:
-            raise ValueError("webhook_secret: set status_interval too, so that statuses are read")
+        require_status_interval(self)
         return self
 
 

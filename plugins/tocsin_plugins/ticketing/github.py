@@ -21,6 +21,7 @@ from tocsin import (
     Ticket,
     TicketSettings,
     TryLater,
+    parse_webhook_body,
 )
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
@@ -30,7 +31,7 @@ from tocsin_plugins.ticketing.http_tracker import (
     expect_text,
     optional_text,
 )
-from tocsin_plugins.ticketing.webhooks import list_numbers, parse_body, require_signature
+from tocsin_plugins.ticketing.webhooks import list_numbers, require_signature
 
 _VERSION = "2022-11-28"
 _MOST = 100
@@ -196,7 +197,7 @@ class GitHub(HttpTracker):
         https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
         """
         require_signature(settings, request, "X-Hub-Signature-256")
-        match parse_body(request):
+        match parse_webhook_body(request):
             case {"issue": {"number": number}, "repository": {"full_name": str(name)}}:
                 is_own = name.casefold() == settings.project.casefold()
                 return list_numbers(number) if is_own else ()

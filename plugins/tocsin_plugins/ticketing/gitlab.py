@@ -20,6 +20,7 @@ from tocsin import (
     RemoteStatus,
     Ticket,
     TicketSettings,
+    parse_webhook_body,
 )
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
@@ -34,7 +35,6 @@ from tocsin_plugins.ticketing.markup import replace_unprintable
 from tocsin_plugins.ticketing.webhooks import (
     is_standard_key,
     list_numbers,
-    parse_body,
     require_secret,
     require_standard_signature,
 )
@@ -202,7 +202,7 @@ class GitLab(HttpTracker):
             require_standard_signature(settings, request, now)
         else:
             require_secret(settings, request, "X-Gitlab-Token")
-        match parse_body(request):
+        match parse_webhook_body(request):
             case {
                 "object_kind": "issue" | "work_item",
                 "object_attributes": {"iid": number},

@@ -1,15 +1,14 @@
-"""Authentication of trackers' webhooks, and readers of their bodies."""
+"""Authentication of trackers' webhooks, and IDs in their bodies."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-from tocsin import CredentialsRefused, PushRequest, TicketSettings, decode_webhook_key, parse_json
+from tocsin import CredentialsRefused, PushRequest, TicketSettings, decode_webhook_key
 
 TOLERANCE = timedelta(minutes=5)
 """Maximum difference between the time of a signature and the clock."""
@@ -66,23 +65,9 @@ def require_secret(settings: TicketSettings, request: PushRequest, header: str) 
     _require_equal(request, header, _get_secret(settings).decode())
 
 
-def require_bearer(settings: TicketSettings, request: PushRequest) -> None:
-    """Raise `CredentialsRefused` unless the secret is the bearer token of the webhook."""
-    _require_equal(request, "Authorization", f"Bearer {_get_secret(settings).decode()}")
-
-
 def is_standard_key(settings: TicketSettings) -> bool:
     """Return whether the secret is a key of Standard Webhooks."""
     return _get_secret(settings).startswith(_STANDARD.encode())
-
-
-def parse_body(request: PushRequest) -> Mapping[str, Any]:
-    """Return the JSON object of an authentic webhook; empty if the body is none."""
-    try:
-        found = parse_json(request.body)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def list_numbers(value: object) -> Sequence[str]:

@@ -22,6 +22,7 @@ from tocsin import (
     RemoteStatus,
     Ticket,
     TicketSettings,
+    parse_webhook_body,
 )
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
@@ -32,7 +33,7 @@ from tocsin_plugins.ticketing.http_tracker import (
     optional_text,
 )
 from tocsin_plugins.ticketing.markup import replace_unprintable, shorten_markdown
-from tocsin_plugins.ticketing.webhooks import list_numbers, parse_body, require_timed_signature
+from tocsin_plugins.ticketing.webhooks import list_numbers, require_timed_signature
 
 _AGENTS = ("agent", "admin")
 _MOST_BYTES = 60_000
@@ -170,7 +171,7 @@ class Zendesk(HttpTracker):
         """
         signature = "X-Zendesk-Webhook-Signature"
         require_timed_signature(settings, request, signature, f"{signature}-Timestamp", now)
-        match parse_body(request):
+        match parse_webhook_body(request):
             case {"detail": {"id": number}} | {"ticket": {"id": number}}:
                 return list_numbers(number)
         return ()

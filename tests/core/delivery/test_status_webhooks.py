@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tocsin.delivery.statuses.reader import make_status_reader
-from tocsin.delivery.statuses.repository import WEBHOOK_PAUSE, mark_due
+from tocsin.delivery.statuses.repository import _SELECT_NAMED, WEBHOOK_PAUSE, mark_due
 
 from .conftest import add, destination
 from .test_statuses import DONE, OPEN, deliver, load, make_board
@@ -65,6 +67,40 @@ async def test_others_are_not_read(reader, mark):
     assert await mark("Z", "C") == 0  # an unknown ticket, and one of another subject
     assert await mark("A", name="other") == 0
     assert not await reader.read_next()
+
+
+async def test_the_parent_of_an_object_is_named(reader, board, mark, clock):
+    board.statuses["B"] = replace(OPEN, parent_id="case-7")
+    await mark("B")
+    await reader.read_next()
+    clock.advance(minutes=1)
+    assert await mark("case-7") == 1
+    await reader.read_next()
+    assert board.asked == [["B"], ["B"]]
+    board.statuses["B"] = OPEN
+    clock.advance(minutes=1)
+    await mark("B")
+    await reader.read_next()
+    assert await mark("case-7") == 0
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_named_objects_are_found_by_indexes(database):
+    def explain(connection):
+        statement = f"EXPLAIN QUERY PLAN {_SELECT_NAMED.compile(connection.engine)}"
+        return [row[3] for row in connection.exec_driver_sql(statement, ("soc", "A") * 2)]
+
+    plan = " | ".join(await database.read(explain))
+    assert "ix_remote_objects_remote_id (remote_id=?)" in plan
+    assert "ix_remote_objects_parent_id (parent_id=?)" in plan
+
+
+async def test_ids_of_any_length_are_stored_and_named(reader, deliver, mark, clock):
+    long = "".join(chr(0x10000 + number * 7919 % 0x10000) for number in range(1000))
+    await deliver({3: long})
+    await reader.read_next()
+    clock.advance(minutes=1)
+    assert await mark(long) == 1
 
 
 async def test_a_webhook_during_a_read_is_not_lost(reader, board, mark, clock):

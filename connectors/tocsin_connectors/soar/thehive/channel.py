@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 
 from tocsin import (
     Broken,
@@ -15,16 +16,23 @@ from tocsin import (
     Health,
     Json,
     Observable,
+    PushRequest,
     Refused,
     RemoteStatus,
     Resolutions,
     StatusInterval,
+    WebhookSecret,
     find_unmapped,
+    parse_webhook_body,
+    require_status_interval,
+    require_webhook_token,
 )
 from tocsin_connectors.responses import expect_object, expect_objects
 
 _ALERTS = "/api/v1/alert"
 _PAGE_SIZE, _MAX_RECORDS = 500, 20_000
+_NAMED = ("alert", "case")
+"""Types of objects that have a status; webhooks of version 0 write them in lower case."""
 _OPEN_STAGES = ("New", "InProgress")
 _CLOSED_CASES = ("TruePositive", "FalsePositive", "Indeterminate", "Duplicated", "Other")
 _REQUIRED_PERMISSIONS = (
@@ -47,12 +55,18 @@ class TheHiveSettings(CaseChannel.Settings):
     )
     status_interval: StatusInterval = None
     resolutions: Resolutions
+    webhook_secret: WebhookSecret
     closed_status: str = Field(
         default="Ignored",
         min_length=1,
         max_length=64,
         description="Status of closed alerts; its stage must be Closed.",
     )
+
+    @model_validator(mode="after")
+    def _require_interval(self) -> Self:
+        require_status_interval(self)
+        return self
 
 
 class TheHive(CaseChannel[TheHiveSettings]):
@@ -170,7 +184,8 @@ class TheHive(CaseChannel[TheHiveSettings]):
     async def _read_status(self, identifier: str) -> RemoteStatus | None:
         try:
             record = await self._alert(identifier)
-            if isinstance(case := record.get("caseId"), str):
+            case = record.get("caseId")
+            if isinstance(case, str):
                 path = f"/api/v1/case/{quote(case)}"
                 record = expect_object(await self.ask("GET", path), "TheHive")
         except Refused as refused:
@@ -184,11 +199,29 @@ class TheHive(CaseChannel[TheHiveSettings]):
             status=status,
             is_open=record.get("stage") in _OPEN_STAGES,
             version=None if changed_at is None else str(changed_at),
+            parent_id=case if isinstance(case, str) else None,
         )
 
     async def list_closed_statuses(self) -> Sequence[str]:
         """Return the closed statuses that every TheHive has; custom statuses are not known."""
         return (self.settings.closed_status, *_CLOSED_CASES)
+
+    @classmethod
+    def parse_webhook(
+        cls,
+        settings: TheHiveSettings,
+        request: PushRequest,
+        now: datetime,  # noqa: ARG003 - TheHive signs no time
+    ) -> Sequence[str]:
+        """Return the alert or the case that a notification names.
+
+        https://docs.strangebee.com/thehive/user-guides/organization/configure-organization/manage-notifications/notifiers/webhook/
+        """
+        require_webhook_token(settings, request)
+        match parse_webhook_body(request):
+            case {"objectType": str(kind), "objectId": str(identifier)} if kind.lower() in _NAMED:
+                return (identifier,)
+        return ()
 
     def link(self, identifier: str) -> str:
         """Return the URL of the alert."""

@@ -133,7 +133,8 @@ SELECT_CLAIMED = (
     .where(is_in(deliveries.c.id, "ids"), is_in(events.c.id, "event_ids"))
 )
 STATUS_COLUMNS = (
-    *("incident_number", "remote_url", "status", "resolution", "is_open", "status_version"),
+    *("incident_number", "remote_url", "status", "resolution", "is_open"),
+    *("status_version", "parent_id"),
     *("status_changed_at", "status_read_at", "status_due_at", "closed_here_at", "resolution_due"),
 )
 """The columns of `remote_objects` with the status of an object."""

@@ -126,9 +126,11 @@ class StatusReader:
         if status is None:
             return LinkedStatus(None, url)
         found = require_result(status, RemoteStatus, self._channel.read_statuses)
-        shown, clean = found.resolution, self._redactor.clean
+        clean = self._redactor.clean
+        resolution, parent = (text and clean(text) for text in (found.resolution, found.parent_id))
+        status = clean(found.status)
         return LinkedStatus(
-            replace(found, status=clean(found.status), resolution=shown and clean(shown)), url
+            replace(found, status=status, resolution=resolution, parent_id=parent), url
         )
 
     async def _fail(self, batch: StatusBatch, error: BaseException) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.model import RemoteStatus
@@ -116,17 +116,35 @@ def _load_due(
     return connection.execute(query.limit(limit)).all()
 
 
+_SELECT_NAMED = select(_o.subject).where(
+    or_(  # each alternative has its own index
+        and_(_o.destination == bindparam("at_destination"), _o.remote_id == bindparam("named")),
+        and_(_o.destination == bindparam("at_destination"), _o.parent_id == bindparam("named")),
+    ),
+    _o.status_due_at.is_not(None),
+)
+"""The objects with an ID, or with a parent of this ID."""
+
+
 def mark_due(
     connection: Connection, destination: str, remote_ids: Sequence[str], now: datetime
 ) -> int:
     """Let the statuses of objects be read as soon as possible; return how many are read earlier.
 
+    `remote_ids` can also be the IDs of their parents, such as the cases of alerts.
+
     An object that is due already stays so, unless a reader may be reading it at this moment: it
     would store when the object is due next, and the change after its read would be missed.
     """
     columns = (_o.subject, _o.status_due_at, _o.status_read_at)
-    is_named = (_o.destination == destination, _o.remote_id.in_(remote_ids))
-    query = select(*columns).where(*is_named, _o.status_due_at.is_not(None)).order_by(_o.subject)
+    subjects = set[str]()
+    for remote_id in remote_ids:
+        key = {"at_destination": destination, "named": remote_id}
+        subjects.update(connection.scalars(_SELECT_NAMED, key))
+    if not subjects:
+        return 0
+    is_named = (_o.destination == destination, _o.subject.in_(subjects))
+    query = select(*columns).where(*is_named).order_by(_o.subject)
     rows = connection.execute(query.with_for_update()).all()
     reader = _load_reader(connection, destination)
     is_read = reader is not None and not _leased.is_free(reader, now)
@@ -141,6 +159,7 @@ def mark_due(
 
 
 _SHOWN = ("status", "resolution", "is_open")
+_DETAILS = ("status_version", "parent_id")
 _MOMENTS = ("status_changed_at", "status_read_at", "status_due_at")
 _KEPT = (*_MOMENTS, "closed_here_at", "resolution_due", "updated_at")
 _STORE = (
@@ -154,7 +173,7 @@ _STORE = (
         {
             name: bindparam(f"new_{name}")
             for name in (
-                *("incident_number", "remote_url", *_SHOWN, "status_version"),
+                *("incident_number", "remote_url", *_SHOWN, *_DETAILS),
                 *(*_MOMENTS, "closed_here_at", "resolution_due"),
             )
         }
@@ -235,12 +254,13 @@ def _is_decision(row: Any, shown: Mapping[str, Any], batch: StatusBatch) -> bool
 
 def _represent(status: RemoteStatus | None) -> dict[str, Any]:
     if status is None:
-        return dict.fromkeys((*_SHOWN, "status_version"))
+        return dict.fromkeys((*_SHOWN, *_DETAILS))
     return {
         "status": clean_text(status.status, _TEXT_LIMIT),
         "resolution": clean_text(status.resolution, _TEXT_LIMIT),
         "is_open": status.is_open,
         "status_version": clean_text(status.version, _TEXT_LIMIT),
+        "parent_id": clean_text(status.parent_id, _TEXT_LIMIT),
     }
 
 

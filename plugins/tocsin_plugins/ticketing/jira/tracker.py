@@ -24,6 +24,8 @@ from tocsin import (
     Ticket,
     TicketSettings,
     parse_json,
+    parse_webhook_body,
+    require_webhook_token,
 )
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
@@ -37,7 +39,7 @@ from tocsin_plugins.ticketing.jira.health import USUAL_TYPE, find_problems
 from tocsin_plugins.ticketing.jira.options import JiraOptions
 from tocsin_plugins.ticketing.jira.transitions import build_transition
 from tocsin_plugins.ticketing.markup import replace_unprintable
-from tocsin_plugins.ticketing.webhooks import parse_body, require_bearer, require_signature
+from tocsin_plugins.ticketing.webhooks import require_signature
 
 _SHOWN = 1_000
 _PAGE = 100
@@ -209,8 +211,8 @@ class Jira(HttpTracker):
         if "X-Hub-Signature" in request.headers:
             require_signature(settings, request, "X-Hub-Signature")
         else:
-            require_bearer(settings, request)
-        match parse_body(request):
+            require_webhook_token(settings, request)
+        match parse_webhook_body(request):
             case {"issue": {"key": str(key)}}:
                 return (key,)
         return ()

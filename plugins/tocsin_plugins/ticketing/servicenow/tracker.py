@@ -26,6 +26,8 @@ from tocsin import (
     Ticket,
     TicketSettings,
     Tracker,
+    parse_webhook_body,
+    require_webhook_token,
 )
 from tocsin_plugins.ticketing.http_tracker import (
     HttpTracker,
@@ -47,7 +49,6 @@ from tocsin_plugins.ticketing.servicenow.responses import (
     expect_complete,
     explain_refusal,
 )
-from tocsin_plugins.ticketing.webhooks import parse_body, require_bearer
 
 API = "/api/now/table"
 _CLOSED = {"incident": ("6", "7", "8"), "sn_si_incident": ("3", "7")}
@@ -237,8 +238,8 @@ class ServiceNow(HttpTracker):
         now: datetime,  # noqa: ARG003 - the signature has no time
     ) -> Sequence[str]:
         """Return the record that a business rule names by its sys_id."""
-        require_bearer(settings, request)
-        match parse_body(request):
+        require_webhook_token(settings, request)
+        match parse_webhook_body(request):
             case {"sys_id": str(identifier)}:
                 return (identifier,)
         return ()
