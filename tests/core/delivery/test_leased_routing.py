@@ -205,6 +205,17 @@ async def test_routing_waits_for_the_room_of_busy_workers(node, monkeypatch):
     assert node.claimed == []
 
 
+async def test_routing_leases_again_once_what_was_queued_is_claimed(node, monkeypatch):
+    monkeypatch.setattr(router, "_VACANCY_PATIENCE", timedelta(seconds=20))
+    await node.start({"concurrency": 1})
+    events = [alert(number) for number in range(20)]
+    for some in (events[:12], events[12:17], events[17:]):
+        await node.store(*some)
+        await node.router.route_waiting()
+    await node.until_delivered()
+    assert node.claimed == events[8:12]
+
+
 async def test_a_lease_from_routing_expires_as_that_of_a_claim(node):
     await node.start()
     await node.store(alert())

@@ -92,32 +92,33 @@ async def route_events(
     Conditions are evaluated in a thread of their own and outside of any transaction, because they
     may be slow; a few routes without conditions need no thread. If destinations change meanwhile,
     routing starts again. `workers` are those with a vacancy: they begin with the deliveries that
-    are leased to them.
+    are leased to them. Their room is reserved before the events are read, so that it stays.
     """
-    while True:
-        started_ns = time_ns()
-        batch = await database.read(
-            _read_batch, routes, most, now, whole=bool(workers), share=share
-        )
-        if not batch.unrouted.events and not batch.unrouted.unreadable:
-            return RoutingResult(0, frozenset(), {})
-        stopped = threading.Event()
-        try:
-            if batch.is_quick:
-                plan = _match_events(batch, stopped)
-            else:
-                plan = await asyncio.to_thread(_match_events, batch, stopped)
-        finally:
-            stopped.set()
-        # otherwise a lease would be held by nobody
-        result = await run_to_end(
-            _store_and_begin(database, queue, batch, plan, now, workers=workers)
-        )
-        if result is not None:
-            if tracing.is_on():
-                trace_plan(plan, started_ns)
-            return result
-        routes.forget()
+    reserved = {name: room for name, worker in workers.items() if (room := worker.reserve())}
+    try:
+        while True:
+            started_ns = time_ns()
+            batch = await database.read(
+                _read_batch, routes, most, now, whole=bool(workers), share=share
+            )
+            if not batch.unrouted.events and not batch.unrouted.unreadable:
+                return RoutingResult(0, frozenset(), {})
+            plan = await _plan_batch(batch)
+            vacancies = _choose_vacancies(batch, plan, workers, reserved)
+            # otherwise a lease would be held by nobody
+            result = await run_to_end(
+                _store_and_begin(
+                    database, queue, batch, plan, now, workers=workers, vacancies=vacancies
+                )
+            )
+            if result is not None:
+                if tracing.is_on():
+                    trace_plan(plan, started_ns)
+                return result
+            routes.forget()
+    finally:
+        for name in reserved:
+            workers[name].leave_room()
 
 
 def _read_batch(
@@ -134,6 +135,16 @@ def _read_batch(
     unrouted = load_unrouted(connection, most, whole=whole, share=share)
     suppression = match_rules(connection, unrouted.events, current.rules, now)
     return RoutingBatch(unrouted, current.routes, current.revisions, share is not None, suppression)
+
+
+async def _plan_batch(batch: RoutingBatch) -> RoutingPlan:
+    stopped = threading.Event()
+    try:
+        if batch.is_quick:
+            return _match_events(batch, stopped)
+        return await asyncio.to_thread(_match_events, batch, stopped)
+    finally:
+        stopped.set()
 
 
 def _match_events(batch: RoutingBatch, stopped: threading.Event) -> RoutingPlan:
@@ -163,6 +174,17 @@ def _match_event(plan: RoutingPlan, event: Event, route: Route) -> None:
         _log.warning("routing failed; the delivery is on hold", **facts)
 
 
+def _choose_vacancies(
+    batch: RoutingBatch,
+    plan: RoutingPlan,
+    workers: Mapping[str, Worker],
+    reserved: Mapping[str, Vacancy],
+) -> dict[str, Vacancy]:
+    """Return the reserved rooms of workers that serve the revision to which events were routed."""
+    revisions, wanted = dict(batch.revisions), {to for _, to in plan.wanted}.intersection(reserved)
+    return {name: reserved[name] for name in wanted if workers[name].revision == revisions[name]}
+
+
 async def _store_and_begin(
     database: Database,
     queue: DeliveryQueue,
@@ -171,16 +193,11 @@ async def _store_and_begin(
     now: datetime,
     *,
     workers: Mapping[str, Worker],
+    vacancies: Mapping[str, Vacancy],
 ) -> RoutingResult | None:
-    revisions, wanted = dict(batch.revisions), {to for _, to in plan.wanted}.intersection(workers)
-    current = [name for name in wanted if workers[name].revision == revisions[name]]
-    vacancies = {name: vacancy for name in current if (vacancy := workers[name].reserve())}
-    result = None
-    try:
-        result = await database.write(_store_plan, queue, batch, plan, now, vacancies=vacancies)
-    finally:
-        leased = result.leased if result else {}
-        await asyncio.gather(*(workers[name].accept(leased.get(name, ())) for name in vacancies))
+    result = await database.write(_store_plan, queue, batch, plan, now, vacancies=vacancies)
+    leased = result.leased if result else {}
+    await asyncio.gather(*(workers[name].accept(claims) for name, claims in leased.items()))
     return result
 
 
@@ -285,8 +302,7 @@ class Router:
         """Route the waiting events, and return their number: 0 until something was applied."""
         if not self._is_applied and not await self._look_for_application():
             return 0
-        patience = _VACANCY_PATIENCE if self._has_leased else timedelta()
-        workers = await self._pool.wait_for_free(patience) if self._pool else {}
+        workers = await self._wait_for_workers()
         now = self._clock.now()
         most, share = _batch_size(workers), None
         if self._assignment is not None:
@@ -300,6 +316,15 @@ class Router:
         for name in result.queued:
             self._notifiers[queue_topic(name)].notify()
         return result.count
+
+    async def _wait_for_workers(self) -> Mapping[str, Worker]:
+        """Return the free workers; waits for them where their receivers respond fast."""
+        if self._pool is None:
+            return {}
+        is_worth_waiting = self._has_leased or self._pool.is_prompt
+        return await self._pool.wait_for_free(
+            _VACANCY_PATIENCE if is_worth_waiting else timedelta()
+        )
 
     async def _look_for_application(self) -> bool:
         """Return whether a configuration was applied; logs what it begins and ends to wait for."""

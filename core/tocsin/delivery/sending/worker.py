@@ -72,7 +72,7 @@ class Worker:
         self._throttled = 0  # of those that ended
         self._is_ending = False
         self._reserved = 0  # room for deliveries that routing is storing
-        self._may_have_more = True  # for a claim, when there is room
+        self._may_have_more = False  # for a claim, when there is room
         self._has_ended = Notifier()
         self._has_settled = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -117,26 +117,43 @@ class Worker:
 
     @property
     def vacancy(self) -> Vacancy | None:
-        """Room for deliveries that routing leases; None without room, or if all need a claim."""
-        needs_claim = self._in_order or not self._limiter.is_unlimited
-        if needs_claim or self._is_ending or self._is_overloaded or not self._has_room:
+        """Room for deliveries that routing leases.
+
+        None without room, if all deliveries need a claim, or if there are some to claim first.
+        """
+        if not self._takes_leases or self._may_have_more or not self._has_room:
             return None
         return Vacancy(self._room, self._tenant_key)
 
+    @property
+    def is_prompt(self) -> bool:
+        """Whether routing may lease deliveries to it, and its receiver makes room fast."""
+        return self._takes_leases and self._most > self._settings.concurrency * _LEAST_CLAIMS
+
+    @property
+    def _takes_leases(self) -> bool:
+        needs_claim = self._in_order or not self._limiter.is_unlimited
+        return not (needs_claim or self._is_ending or self._is_overloaded)
+
     def reserve(self) -> Vacancy | None:
-        """Return the vacancy, and claim nothing for its room until `accept` is called."""
+        """Return the vacancy, and claim nothing for its room until `leave_room` is called."""
         vacancy = self.vacancy
         self._reserved = 0 if vacancy is None else vacancy.most
         return vacancy
 
+    def leave_room(self) -> None:
+        """Reserve no room any longer."""
+        if self._reserved:
+            self._reserved = 0
+            self._offer_room()
+
     async def accept(self, leased: Sequence[ClaimedDelivery]) -> None:
         """Attempt the deliveries that were leased for the reserved room; release them if ending."""
-        self._reserved = 0
         if self._is_ending:
             await self._queue.release(leased, self._clock.now())
         else:
             self._begin(leased)
-            self._offer_room()
+        self.leave_room()
 
     def wake(self) -> None:
         """Claim now; the destination has work."""
@@ -188,6 +205,8 @@ class Worker:
         now, in_order = self._clock.now(), self._in_order
         found = await self._queue.has_claimable(self.name, now, in_order=in_order, early=early)
         self._may_have_more = found or in_order  # others of a subject wait for the first to end
+        if not found:
+            self._offer_room()
         return found
 
     def _begin(self, claims: Sequence[ClaimedDelivery]) -> None:
@@ -245,9 +264,8 @@ class Worker:
 
     def _offer_room(self) -> None:
         if self._has_room:
-            self._vacancy_notifier.notify()
-            if self._may_have_more:
-                self.notifier.notify()
+            notifier = self.notifier if self._may_have_more else self._vacancy_notifier
+            notifier.notify()
 
     async def extend(self) -> None:
         """Extend the leases of deliveries in progress, and of results not stored yet."""

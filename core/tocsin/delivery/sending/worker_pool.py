@@ -118,6 +118,11 @@ class WorkerPool:
         workers = {name: running.worker for name, running in self._running.items()}
         return {name: worker for name, worker in workers.items() if worker.vacancy is not None}
 
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a worker to which routing may lease deliveries makes room fast."""
+        return any(running.worker.is_prompt for running in self._running.values())
+
     async def wait_for_free(self, patience: timedelta) -> dict[str, Worker]:
         """Return the free workers; waits for the first of them, unless patience ends before.
 
