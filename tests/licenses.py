@@ -13,9 +13,9 @@ _LONGEST = 60  # a license text instead of its name is longer
 _HEAD = """\
 # Licenses of dependencies
 
-Tocsin is licensed under the [Apache License 2.0](../../LICENSE). These are the packages of
-`requirements/runtime.txt` for Linux, with the licenses that their metadata states. The bill of
-materials of a [release](../operators/install.md#release-files) contains them too.
+Tocsin is licensed under the [Apache License 2.0](../../LICENSE). The following table lists the
+packages in `requirements/runtime.txt` for Linux, with the licenses that their metadata states. The
+bill of materials of a [release](../operators/install.md#release-files) also lists these packages.
 
 | Package | Version | License |
 |---|---|---|
