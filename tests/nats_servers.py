@@ -10,12 +10,14 @@ import socket
 import sys
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from network_links import Link
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "distributions" / "tocsin-nats" / "src"))
@@ -56,15 +58,18 @@ class NatsServer:
     extra: str = ""
     max_store: str = "1GB"
     extra_jetstream: str = ""
+    host: str = "127.0.0.1"
+    prefix: Sequence[str] = ()
+    """The command that runs the server, where that is not this process."""
     process: Process | None = field(default=None, init=False)
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self.host}:{self.port}"
 
     @property
     def monitoring(self) -> str:
-        return f"http://127.0.0.1:{self.monitoring_port}"
+        return f"http://{self.host}:{self.monitoring_port}"
 
     @property
     def store(self) -> Path:
@@ -74,14 +79,14 @@ class NatsServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         config = self.folder / "nats.conf"
         config.write_text(
-            f"server_name: {self.name}\nhost: 127.0.0.1\nport: {self.port}\n"
-            f"http: 127.0.0.1:{self.monitoring_port}\n"
+            f"server_name: {self.name}\nhost: {self.host}\nport: {self.port}\n"
+            f"http: {self.host}:{self.monitoring_port}\n"
             f'jetstream {{ store_dir: "{self.folder}", max_file_store: {self.max_store}'
             f"{self.extra_jetstream} }}\n{self.extra}\n"
         )
         with (self.folder / "log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                SERVER, "-c", str(config), stdin=DEVNULL, stdout=log, stderr=log
+                *(*self.prefix, SERVER, "-c", str(config)), stdin=DEVNULL, stdout=log, stderr=log
             )
         async with asyncio.timeout(20):
             while not self.is_listening():  # noqa: ASYNC110 - another process
@@ -89,7 +94,7 @@ class NatsServer:
 
     def is_listening(self) -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+            return probe.connect_ex((self.host, self.port)) == 0
 
     def send(self, number: int) -> None:
         assert self.process is not None
@@ -119,21 +124,26 @@ async def run_server(folder: Path, **options: str) -> AsyncIterator[NatsServer]:
 
 
 @asynccontextmanager
-async def run_cluster(folder: Path, **options: str) -> AsyncIterator[list[NatsServer]]:
-    """Run three servers as a cluster."""
+async def run_cluster(
+    folder: Path, links: Sequence[Link] = (), **options: str
+) -> AsyncIterator[list[NatsServer]]:
+    """Run three servers as a cluster, on loopback or each in the network of a link."""
+    places = [(link.host, link.prefix) for link in links] or [("127.0.0.1", ())] * 3
     routes = find_ports(3)
-    urls = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
+    urls = ", ".join(
+        f'"nats://{host}:{port}"' for (host, _), port in zip(places, routes, strict=True)
+    )
     servers = []
-    for number, route in enumerate(routes, 1):
+    for number, ((host, prefix), route) in enumerate(zip(places, routes, strict=True), 1):
         cluster = (
-            f"cluster {{ name: c, host: 127.0.0.1, port: {route}, routes: [{urls}],"
+            f"cluster {{ name: c, host: {host}, port: {route}, routes: [{urls}],"
             " no_advertise: true }"
         )
-        servers.append(
-            NatsServer(
-                f"n{number}", folder / f"n{number}", *find_ports(2), extra=cluster, **options
-            )
+        server = NatsServer(
+            f"n{number}", folder / f"n{number}", *find_ports(2), extra=cluster, **options
         )
+        server.host, server.prefix = host, prefix
+        servers.append(server)
     try:
         await asyncio.gather(*(server.start() for server in servers))
         yield servers

@@ -28,40 +28,11 @@ from end_to_end.service import Sensor, Service, until
 from faults.conftest import account, wait_for_nodes
 from faults.oracle import Oracle
 from faults.receiver import Receiver
+from network_links import NEAR, NETWORK, Link, open_links
 from postgres import Postgres
 from tocsin.store import open_database, parse_url
 
-NEAR, FAR, NETWORK = "10.77.0.1", "10.77.0.2", "10.77.0.0/24"
-
-
-def run(*command: str) -> None:
-    subprocess.run(command, check=True)
-
-
-class Link:
-    """A bridge with one port; what leaves an unplugged port arrives nowhere, and nobody is told."""
-
-    def __init__(self, far: int) -> None:
-        """Connect the network of the process `far` with this one."""
-        self.far = ("nsenter", f"--target={far}", "--net")
-        run("ip", "link", "set", "lo", "up")
-        run("ip", "link", "add", "near", "type", "bridge")
-        run(
-            *["ip", "link", "add", "port", "type", "veth", "peer", "name", "far", "netns"], str(far)
-        )
-        run("ip", "address", "add", f"{NEAR}/24", "dev", "near")
-        run("ip", "link", "set", "near", "up")
-        self.plug()
-        run("ip", "link", "set", "port", "up")
-        run(*self.far, "ip", "link", "set", "lo", "up")
-        run(*self.far, "ip", "address", "add", f"{FAR}/24", "dev", "far")
-        run(*self.far, "ip", "link", "set", "far", "up")
-
-    def plug(self) -> None:
-        run("ip", "link", "set", "port", "master", "near")
-
-    def cut(self) -> None:
-        run("ip", "link", "set", "port", "nomaster")
+FAR = "10.77.0.2"
 
 
 async def wait_at_the_far_end(url: str) -> None:
@@ -116,7 +87,7 @@ async def main(folder: Path, server: Postgres, link: Link) -> None:
     """Cut the link under load, and print what each side needs until it goes on."""
     async with Receiver("0.0.0.0") as receiver:
         cut = make_node(folder / "cut", server, FAR, receiver)
-        cut.prefix = link.far
+        cut.prefix = link.prefix
         other = make_node(folder / "other", server, "127.0.0.1", receiver)
         try:
             figures = await measure(server, link, receiver.oracle, cut, other)
@@ -138,7 +109,7 @@ async def measure(
     await until(lambda: len(oracle.accepted("soc")) == 10)
     await other.start(is_applied=True)
     client = await asyncio.create_subprocess_exec(
-        *(*link.far, sys.executable, __file__),
+        *(*link.prefix, sys.executable, __file__),
         cut.database.render_as_string(hide_password=False),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -173,22 +144,16 @@ async def measure(
 
 def main_near(folder: Path) -> None:
     """Make the networks and the server, and end them."""
-    far = subprocess.Popen(["unshare", "--net", "sleep", "300"])
-    try:
-        asyncio.run(asyncio.sleep(0.3))
-        link = Link(far.pid)
-        with (
-            TemporaryDirectory() as home,  # where the server's user finds it
-            Postgres(Path(home), hosts=f"127.0.0.1,{NEAR}") as server,
-        ):
-            with (server.home / "data/pg_hba.conf").open("a") as rules:
-                rules.write(f"host all all {NETWORK} scram-sha-256\n")
-            server.reload()
-            server.create("cut")
-            asyncio.run(main(folder, server, link))
-    finally:
-        far.kill()
-        far.wait()
+    with (
+        open_links(FAR) as [link],
+        TemporaryDirectory() as home,  # where the server's user finds it
+        Postgres(Path(home), hosts=f"127.0.0.1,{NEAR}") as server,
+    ):
+        with (server.home / "data/pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {NETWORK} scram-sha-256\n")
+        server.reload()
+        server.create("cut")
+        asyncio.run(main(folder, server, link))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -20,6 +21,7 @@ from tocsin.hookspecs import PushRequest
 from tocsin.incidents import PushInbox, SyncContext, list_coverage, list_quarantine
 from tocsin.incidents.coverage import StalePosition
 from tocsin.incidents.intake import reader as reader_module
+from tocsin.incidents.intake.positions import acquire_intake_lease
 from tocsin.store import DatabaseFault
 from tocsin.store.faults import DatabaseFailure
 from tocsin.store.tables import incidents, intake_positions
@@ -231,6 +233,31 @@ async def test_pushes_that_wait_for_long_are_not_accounted_for(database, clock, 
     assert (await prove(database, clock))[0] == ["waiting-push"]
     await reader.step()
     assert await prove(database, clock) == ([], [])
+
+
+async def test_a_reader_whose_intake_is_away_for_an_hour_leaves_its_lease_and_does_not_fail(
+    database, clock, inbox, provider, intake
+):
+    await inbox.take(NAME, request(case(1)))
+    intake.is_away = True
+    reader = inbox._make_reader(provider)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            clock.advance(minutes=20)
+            await reader._serve()  # a loop that raised would stall, and its node not be ready
+        assert await database.write(acquire_intake_lease, NAME, 2, clock.now())
+        intake.is_away = False
+        reading = asyncio.create_task(reader._serve())  # node 2 is not present, so its lease ends
+        async with asyncio.timeout(20):
+            while not await titles(database):  # noqa: ASYNC110 - asks a database
+                await asyncio.sleep(0.01)
+        reading.cancel()
+        await asyncio.wait([reading])
+    assert [line["event"] for line in logs] == [
+        "intake cannot be read; its pushes wait",
+        "intake is read again",
+    ]
+    assert (await titles(database)).keys() == {"case-1"}
 
 
 async def test_a_stream_that_is_lost_is_in_the_proof(database, clock, inbox, reader, intake):

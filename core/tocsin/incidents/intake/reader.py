@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import structlog
 from sqlalchemy import Connection
 
-from tocsin.errors import Refused
+from tocsin.errors import Refused, TryLater
 from tocsin.hookspecs import Intake, IntakePosition, QueuedPush
 from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
 from tocsin.incidents.held_lease import hold_when_free
@@ -36,6 +36,8 @@ intake removes later were none to this provider.
 _TRIES = 3
 _PAUSE = timedelta(seconds=1)
 _SILENCE = timedelta(minutes=2)
+_ABSENCE_PAUSE = timedelta(seconds=5)
+"""How long a reader leaves its lease to other nodes, which may still reach the intake."""
 _log = structlog.get_logger()
 
 
@@ -73,6 +75,8 @@ class IntakeReader:
         self._read: IntakePosition | None = None
         """The position up to which the intake has nothing more."""
         self._stored_at = self._clock.now()
+        self._is_away = False
+        """Whether the intake did not respond when it was last read."""
 
     async def run(self) -> None:
         """Store pushes while this node holds the lease for them, until cancelled."""
@@ -80,12 +84,32 @@ class IntakeReader:
         await run_forever(self._serve, self._clock, "intake", silence=_SILENCE, provider=name)
 
     async def _serve(self) -> None:
-        async with hold_when_free(self._acquire, self._database, self._clock) as lease:
-            self._writer.lease = lease
-            await self.load()
-            while True:
-                await self.step()
-                beat()
+        """Store pushes until the intake does not respond.
+
+        That is no failure of this loop: the node stores new pushes at once, and remains ready.
+        """
+        try:
+            async with hold_when_free(self._acquire, self._database, self._clock) as lease:
+                self._writer.lease = lease
+                await self.load()
+                while True:
+                    await self.step()
+                    self._note_response()
+                    beat()
+        except TryLater as error:
+            self._note_absence(error)
+        await self._clock.sleep(_ABSENCE_PAUSE)
+
+    def _note_absence(self, error: TryLater) -> None:
+        if not self._is_away:
+            name, reason = self._writer.name, str(error)
+            _log.warning("intake cannot be read; its pushes wait", provider=name, reason=reason)
+        self._is_away = True
+
+    def _note_response(self) -> None:
+        if self._is_away:
+            _log.info("intake is read again", provider=self._writer.name)
+        self._is_away = False
 
     async def _acquire(self) -> Lease | None:
         name, now = self._writer.name, self._clock.now()
