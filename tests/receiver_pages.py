@@ -29,7 +29,8 @@ TRACKERS = {entry_point.load().receiver for entry_point in entry_points(group="t
 """Receivers of the channel `ticketing`."""
 _TWICE = {
     Idempotency.NATIVE: "The receiver recognizes duplicates by a key in the request.",
-    Idempotency.SEARCH: "The channel searches for the object before it creates one.",
+    Idempotency.SEARCH: "The channel searches for an existing object before it creates "
+    "another one.",
     Idempotency.NONE: "An event can arrive more than once. To detect duplicates, compare the event "
     "ID, which is in the body and in the header `webhook-id`.",
 }
@@ -39,7 +40,7 @@ _DOCUMENT = re.compile(r"docs/soar/([\w/-]+\.md)")
 _TRIED = {
     "real": "This template was tested with the receiver itself.",
     "recording": "This template was tested with recorded responses of the receiver.",
-    "simulator": "This template was tested with a simulator.",
+    "simulator": "This template was tested with a simulator, not with the receiver.",
     "contract": "This template was tested [against the contract](../receivers.md#tests), not "
     "with the receiver.",
 }
@@ -74,8 +75,8 @@ def page(receiver: str) -> str:
 
 def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     yield from (f"# {contract.name}", "")
-    documentation = f"[documentation of {contract.name}]({contract.documentation})"
-    yield f'Use `template = "{receiver}"`. See the {documentation}.'
+    documentation = f"[this documentation]({contract.documentation})"
+    yield f'Use `template = "{receiver}"`. The template follows {documentation}.'
     yield from ("", "## Setup at the receiver", "")
     yield from (f"- {_DOCUMENT.sub(_link, note)}" for note in contract.notes)
     yield from ("", "## Configuration", "", "```toml", *_destination(receiver, contract), "```")
@@ -98,8 +99,8 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
 
 
 def _link(document: re.Match[str]) -> str:
-    name = Path(document[1]).name.removesuffix(".md")
-    return f"[{name}](../{document[1]})"
+    title = (PAGES.parent / document[1]).read_text(encoding="utf-8").partition("\n")[0]
+    return f"[{title.removeprefix('# ')}](../{document[1]})"
 
 
 def _channel_page(contract: Contract) -> str:
@@ -113,9 +114,9 @@ def _twice(receiver: str, contract: Contract) -> str:
     if _is_body_of_tracker(receiver, contract):
         channel = "[The channel `ticketing`](../ticketing.md) prevents duplicates"
         return f"{_BY_WEBHOOK} {channel}: {words[0].lower()}{words[1:]}"
-    return (
-        words if "body" in contract.parts else words.replace("the header `webhook-id`", "a header")
-    )
+    if "body" not in contract.parts:
+        return words.replace("the header `webhook-id`", "a header")
+    return words if ALERT.id in _body(receiver) else words.replace("is in the body and", "is")
 
 
 def _sent(receiver: str, contract: Contract) -> Iterator[str]:
@@ -137,7 +138,8 @@ def _picture(receiver: str, contract: Contract) -> Iterator[str]:
             "",
             f"![A new incident in {contract.name}, approximately](pictures/{receiver}.png)",
         )
-        yield from ("", f"Picture of the body below; {contract.name} might display it differently.")
+        differs = f"{contract.name} might display it differently."
+        yield from ("", f"The picture shows the following body. {differs}")
 
 
 def _destination(receiver: str, contract: Contract) -> Iterator[str]:
@@ -177,43 +179,45 @@ def _body(receiver: str) -> str:
 
 def _answers(contract: Contract) -> Iterator[str]:
     answer = contract.answer
-    said = [
+    yield f"- Success: {_success(answer)}."
+    if answer.no_proof:
+        yield f"- Meaning of a 2xx response: {answer.no_proof}"
+    if answer.remote_id:
+        yield f"- Remote ID: Tocsin stores the value at `{answer.remote_id}` with the delivery."
+    if answer.known:
+        yield (
+            f"- A response with `{answer.known.pointer}` is a success, regardless of its status: "
+            "the receiver already has the event."
+        )
+    if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
+        statuses = ", ".join(map(str, refused))
+        yield f"- {statuses}: Tocsin does not retry. The delivery is dead, but you can replay it."
+    yield "- Any other response: see [Webhooks](../webhooks.md#responses)."
+
+
+def _success(answer: AnswerRules) -> str:
+    conditions = [
         f"{_pointed(condition.pointer)} is `{json.dumps(condition.equals)}`"
         for condition in answer.success
     ]
     if answer.text is not None:
-        said.append(f"the text is `{answer.text}`")
+        conditions.append(f"the text is `{answer.text}`")
     if answer.remote_id:
-        said.append(f"`{answer.remote_id}` has a value")
-    yield f"- Success: any 2xx response{' in which ' + ' and '.join(said) if said else ''}."
-    if proofs := _proofs(answer):
-        proof = " or ".join(proofs)
-        yield (
-            f"- Confirmation: only {proof} confirms delivery; after any other 2xx, Tocsin retries."
-        )
-    if answer.no_proof:
-        yield f"- Limits of a 2xx response: {answer.no_proof}"
-    if answer.remote_id:
-        yield f"- Remote ID: the value at `{answer.remote_id}`; Tocsin stores it with the delivery."
-    if answer.known:
-        words = "with any status, is a success: the receiver already has the event"
-        yield f"- A response with `{answer.known.pointer}`, {words}."
-    if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
-        statuses = ", ".join(map(str, refused))
-        yield f"- {statuses}: no retry. The delivery is dead; you can replay it."
-    yield "- Any other response: see [Webhooks](../webhooks.md#responses)."
+        conditions.append(f"`{answer.remote_id}` has a value")
+    *others, last = [*map(str, answer.accepted)] or [""]
+    proofs = [*filter(None, [", ".join(others), last])]
+    if answer.event_id:
+        kind = "another" if proofs else "a"
+        proofs.append(f"{kind} 2xx response with the event ID at `{answer.event_id}`")
+    success = " or ".join(proofs) or "any 2xx response"
+    success += " in which " + " and ".join(conditions) if conditions else ""
+    if proofs or conditions:
+        success += ". After any other 2xx response, Tocsin retries"
+    return success
 
 
 def _pointed(pointer: str) -> str:
     return f"`{pointer}`" if pointer else "the whole body"
-
-
-def _proofs(answer: AnswerRules) -> list[str]:
-    *others, last = [*map(str, answer.accepted)] or [""]
-    proofs = [*filter(None, [", ".join(others), last])]
-    if answer.event_id:
-        proofs.append(f"a 2xx with the event ID at `{answer.event_id}`")
-    return proofs
 
 
 def main() -> None:

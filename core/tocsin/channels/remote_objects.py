@@ -81,10 +81,10 @@ class ObjectChannel(Channel[S]):
 
         follow_changes: bool = Field(
             default=False,
-            description="Update the objects of incidents whose severity, status or disposition "
-            "changes, and add the reports of investigations that people start. Also evaluates "
-            "`close_when`: `data.status == 'Closed'` closes the object together with the "
-            "incident.",
+            description="Update the objects of incidents whose severity changes, and add the "
+            "reports of investigations that people start. Also evaluate `close_when` when the "
+            "severity, status or disposition changes: `data.status == 'Closed'` closes the object "
+            "together with the incident.",
         )
 
     ordered: ClassVar[bool] = True
