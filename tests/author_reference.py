@@ -27,9 +27,9 @@ HEAD = """\
 # Reference
 
 This page lists every name that a plugin can import. Parameters after `*` in a signature are
-keyword-only; `=...` marks a default. Every enumeration has a class method `parse(word)`, which
-returns the member for a word in any letter case. For another word, it raises a ValueError that
-lists the valid values.
+keyword-only; `=...` marks a default. Every enumeration except `Capability` and `Fault` has a class
+method `parse(word)`, which returns the member for a word in any letter case. For an unknown word,
+`parse` raises a ValueError that lists the valid values.
 """
 SEAMS = {
     "Providers": (
@@ -59,7 +59,7 @@ SEAMS = {
 }
 COMMON = "All plugins"
 MARKER = """\
-Marks a function as a plugin's implementation of the hook with its name; see
+Marks a function of a plugin as the implementation of the hook that has the same name; see
 [the hooks](seams.md#hooks).
 """
 
@@ -246,7 +246,8 @@ def is_public(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def marks(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    marked = {"abstractmethod": "Abstract. ", "property": "Property. "}
+    named = {"abstractmethod": "Abstract. ", "property": "Property. "}
+    marked = {**named, "cached_property": named["property"]}
     names = (ast.unparse(decorator) for decorator in function.decorator_list)
     return "".join(marked.get(name, "") for name in names)
 

@@ -132,8 +132,8 @@ class TryLater(PluginFailure):
 class Broken(PluginFailure):
     """The remote system returned an internal error or an invalid response.
 
-    If only some records cause the error, a `WindowedProvider` isolates these records, records them
-    as lost and continues.
+    If the error persists for only some seconds of a window, a `WindowedProvider` reports these
+    seconds as lost and continues.
     """
 
 

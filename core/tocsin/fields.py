@@ -68,7 +68,7 @@ def _resolve_path(value: str, info: ValidationInfo) -> str:
 
 
 def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    """Accept a vocabulary member in any letter case; pass other values to later validators."""
+    """Return a validator that parses strings in any letter case, and passes on other values."""
     parse: Callable[[Any], Any] = vocabulary.parse
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
@@ -136,7 +136,7 @@ ServerUrl = Annotated[
     _OwnServer(),
     WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
 ]
-"""The address of a SIEM server. A provider can reach this host even if the address is private."""
+"""The URL of a plugin's server. The plugin can reach this host even if its address is private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'use { env = "NAME" } or { file = "path" }'
@@ -236,7 +236,7 @@ Duration = Annotated[
     AfterValidator(_check_bounds),
     WithJsonSchema({"type": "string", "examples": ["30s", "5m", "24h", "7d"]}),
 ]
-"""A duration, written `30s`, `5m`, `24h`, `7d` or in ISO 8601."""
+"""A duration, such as `30s`, `5m`, `24h` or `7d`, or in ISO 8601, such as `PT15M`."""
 
 
 def _is_secret(annotation: object) -> bool:
@@ -324,8 +324,8 @@ class PluginSettings(BaseModel):
     Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
     file = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative to
     that file. A field annotated `dict[str, SecretStr]` also accepts plain text, except under names
-    that indicate a secret, such as `Authorization`. Over the API, callers send secrets as text,
-    Tocsin stores them encrypted, and references are errors.
+    that indicate a secret, such as `Authorization`. Over the API, a secret is given as text, and
+    Tocsin stores it encrypted. There, `{ env = "NAME" }` and `{ file = "path" }` are errors.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -361,7 +361,7 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_secret_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files of a table that contain secrets; relative paths start in `folder`."""
+        """Yield the files with secrets that a table names; relative paths start in `folder`."""
         for name in cls.secret_fields():
             value = table.get(name)
             members = value.values() if isinstance(value, dict) else ()
@@ -373,7 +373,8 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files of a table that Tocsin reads only at the start: secrets and certificates.
+        """Yield the files that a table names and Tocsin reads only at the start: secrets,
+        certificates.
 
         A running service restarts the plugin when such a file changes. To add further files,
         override this method.

@@ -54,8 +54,8 @@ S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
 class ObjectChannel(Channel[S]):
     """Creates one object for each incident, session or schedule, and adds later events to it.
 
-    The channel looks up every object before it creates one, so the next attempt completes an
-    interrupted attempt without repeating a step.
+    Before the channel creates an object or adds a note, it searches for the object or note. After
+    an interruption, the next attempt therefore completes the delivery without repeating a step.
     """
 
     class Settings(Channel.Settings):
@@ -90,8 +90,9 @@ class ObjectChannel(Channel[S]):
     ordered: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("body", "summary")
     note_part: ClassVar[str] = "summary"
-    """The part that a note contains: `summary`, a few lines and a link, or `note`, the full report.
-    If a channel edits one message, every full report makes that message longer.
+    """The part that a note contains: `summary` (a few lines and a link) or `note` (the full
+    report). Use `summary` if the channel adds notes to one message, which full reports would make
+    too long.
     """
     settling: timedelta | None = None
     """Time during which the search of the platform can miss a new object.
@@ -110,7 +111,9 @@ class ObjectChannel(Channel[S]):
 
     @property
     def tenant_key(self) -> str:
-        """The address of the platform; add further identifiers, such as a project."""
+        """The address of the platform; override it to add further identifiers, such as a
+        project.
+        """
         return str(self.settings.url)
 
     # defined by the platform
@@ -183,22 +186,23 @@ class ObjectChannel(Channel[S]):
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Add the reason to a closed object, unless the object already has the reason.
 
-        Implement this method if `close` adds the reason in a separate request after the change,
-        because an attempt can be interrupted between the two requests.
+        Implement this method if `close` adds the reason in a separate request after it closes the
+        object, because an attempt can be interrupted between the two requests.
         """
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
         """Return the statuses of objects by ID; an object that no longer exists is left out.
 
-        Called for destinations with `status_interval`. If you implement this method, declare this
-        setting as a `StatusInterval`, and set `status_batch`. Raises the same errors as `deliver`.
+        Called for destinations with the setting `status_interval`. If you implement this method,
+        declare the setting as a `StatusInterval`, and set `status_batch`. Raises the same errors as
+        `deliver`.
         """
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
         """Return the names of the receiver's statuses of closed objects.
 
-        Implement this method if you declare the setting `resolutions`, as `Resolutions`. In
+        If you implement this method, declare the setting `resolutions` as `Resolutions`. In
         `check`, pass the result to `find_unmapped`.
         """
         raise NotImplementedError
@@ -213,10 +217,10 @@ class ObjectChannel(Channel[S]):
         """Return the IDs of the objects that a webhook of the receiver names.
 
         These can be IDs of parents, if `read_statuses` returns a `parent_id`. Tocsin reads the
-        statuses of these objects at the receiver, and uses nothing else of the body. Raises
-        `CredentialsRefused` unless the webhook proves `settings.webhook_secret`; do not parse the
-        body before. Perform no I/O. If you implement this method, declare the setting
-        `webhook_secret` as a `WebhookSecret`.
+        statuses of these objects at the receiver, and uses nothing else of the body. Before you
+        parse the body, check that the webhook proves knowledge of `settings.webhook_secret`;
+        otherwise, raise `CredentialsRefused`. Perform no I/O. If you implement this method, declare
+        the setting `webhook_secret` as a `WebhookSecret`.
         """
         raise NotImplementedError
 

@@ -42,15 +42,18 @@ WebhookSecret = Annotated[
         default=None,
         min_length=16,
         max_length=1_000,
-        description="Secret of the receiver's webhook, 16 characters or more. A webhook lets the "
-        "status of an object be read at once. Requires `status_interval`.",
+        description="Secret of the receiver's webhook, 16 characters or more. After each webhook, "
+        "Tocsin immediately reads the statuses of the objects that the webhook names. "
+        "Requires `status_interval`.",
     ),
 ]
 """The setting `webhook_secret` of a destination whose channel implements `parse_webhook`."""
 
 
 def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:
-    """Return the problems of the setting `resolutions`: closed statuses without an entry."""
+    """Return the problems of the setting `resolutions`, such as closed statuses without an
+    entry.
+    """
     if not settings.resolutions:
         return ()
     if settings.status_interval is None:

@@ -21,7 +21,7 @@ Request = Callable[..., Awaitable[ApiResponse]]
 
 
 class TicketSettings(ObjectChannel.Settings):
-    """Settings of every destination that is a tracker."""
+    """Settings of every destination that delivers to a tracker."""
 
     tracker: str = Field(description="Kind of tracker, such as `jira-cloud`.")
     template: str = Field(
@@ -46,7 +46,7 @@ class TicketSettings(ObjectChannel.Settings):
     assignee: str | None = Field(default=None, description="Assignee of new tickets.")
     priorities: Mapping[Severity, str] = Field(
         default_factory=dict,
-        description="The tracker's names for severities, if they differ from the contract.",
+        description="The tracker's priorities, by severity, if they differ from the contract.",
     )
     fields: Mapping[str, ExpressionText] = Field(
         default_factory=dict,
@@ -155,7 +155,7 @@ class Tracker(ABC):
 
     @abstractmethod
     async def create(self, ticket: Ticket) -> str:
-        """Create a ticket with its key, and return its ID."""
+        """Create a ticket that contains `ticket.key`, and return the tracker's ID."""
 
     @abstractmethod
     async def list_notes(self, identifier: str) -> Sequence[str]:
@@ -167,7 +167,7 @@ class Tracker(ABC):
 
     @abstractmethod
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Update priority and the operator's fields."""
+        """Update the priority of a ticket, and the fields that the operator configured."""
 
     @abstractmethod
     async def is_open(self, identifier: str) -> bool | None:
@@ -182,7 +182,8 @@ class Tracker(ABC):
     ) -> None:
         """Add the reason as a comment to a ticket that an interrupted attempt closed.
 
-        Implement this method if `close` adds the comment in a separate request after the change.
+        Implement this method if `close` adds the comment in a separate request after it closes the
+        ticket.
         """
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
@@ -209,9 +210,9 @@ class Tracker(ABC):
         """Return the IDs of the tickets that a webhook of the receiver names.
 
         Tocsin reads the statuses of these tickets at the receiver, and uses nothing else of the
-        body. Raises `CredentialsRefused` unless the webhook proves `settings.webhook_secret`; do
-        not parse the body before. Perform no I/O. If you implement this method, set
-        `accepts_webhooks`.
+        body. Before you parse the body, check that the webhook proves knowledge of
+        `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
+        implement this method, set `accepts_webhooks`.
         """
         raise NotImplementedError
 

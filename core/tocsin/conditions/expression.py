@@ -26,7 +26,7 @@ _syntax = Environment()  # noqa: S701 - nothing is rendered
 
 
 class Expression:
-    """An expression over an event; ValueError if the text is not an expression."""
+    """An expression over an event; raises ValueError if the text is not a valid expression."""
 
     def __init__(self, text: str) -> None:
         self._evaluate = _compile(text)
@@ -34,10 +34,10 @@ class Expression:
     def value(self, variables: Mapping[str, Any], allowance: Allowance | None = None) -> Any:
         """Return the value for these variables; None if the event lacks it.
 
-        Expressions that are evaluated in sequence share an `allowance`. Raises
-        `AllowanceExhausted` if the expression takes too much time or memory, and TypeError,
-        ValueError or ArithmeticError if the expression has no value, such as the sum of a number
-        and a string.
+        To apply the limits of time and memory to several expressions together, pass the same
+        `allowance` to each. Raises `AllowanceExhausted` if the expression takes too much time or
+        memory, and TypeError, ValueError or ArithmeticError if the expression has no value, as for
+        the sum of a number and a string.
         """
         scope = EvaluationScope(variables, allowance or make_allowance())
         return to_json(self._evaluate(scope), scope.allowance)

@@ -76,7 +76,7 @@ class Channel(Configurable[S], ABC):
                 for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
             ),
             max_length=50,
-            description="Delay before each retry. After the last retry, the delivery is dead.",
+            description="Delay before each retry. If the last retry fails, the delivery is dead.",
         )
         pause_after: Duration = Field(
             default=timedelta(minutes=5),
@@ -93,7 +93,7 @@ class Channel(Configurable[S], ABC):
             default=timedelta(minutes=1),
             gt=timedelta(0),
             description="Interval between probe deliveries while the destination is paused; after "
-            "a success, it resumes.",
+            "a success, the destination resumes.",
         )
         allow_networks: tuple[Network, ...] = Field(
             default=(),
@@ -147,13 +147,14 @@ class Channel(Configurable[S], ABC):
         """Return all secrets of the destination; by default, the secrets in its settings.
 
         Tocsin removes these secrets from responses, reasons and errors before it stores, shows or
-        logs them. Add derived values, such as the value of `Authorization`.
+        logs them. If you override this method, add derived values, such as the value of
+        `Authorization`.
         """
         return list_secret_values(self.settings)
 
     @property
     def gathering(self) -> timedelta | None:
-        """Return how long deliveries wait to be combined into one message; None for no waiting.
+        """How long deliveries wait to be combined into one message; None for no waiting.
 
         Deliveries wait in the queue until the end of an interval of this length, counted from
         midnight UTC. Tocsin then passes them to the channel concurrently, `concurrency` at a time.
@@ -164,7 +165,7 @@ class Channel(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` fails, the destination is unavailable, with the reason.
+        If `start` raises an error, Tocsin reports that the destination is unavailable, and why.
         """
 
     @abstractmethod
@@ -173,7 +174,7 @@ class Channel(Configurable[S], ABC):
 
     @abstractmethod
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Deliver, and return the receiver's response.
+        """Deliver an event, and return the receiver's response.
 
         Raises `TryLater` for temporary failures, `Refused` for permanent failures, and
         `Misconfigured` for failures that an operator must fix in the configuration. Any other
@@ -185,10 +186,10 @@ class Channel(Configurable[S], ABC):
         """Update the objects that earlier deliveries created, after their subject changed.
 
         Called only for destinations with `follow_changes = true`. If you implement this method,
-        declare this setting with the default `False`, and set `ordered`. `delivery.event` has a
-        `ChangeType`. `delivery.render` renders the current state with the templates of the event
-        type `event.template_type`. If there is no `remote_id`, there is nothing to update: return a
-        receipt. Tocsin can call this method again for the same change. Raises the same errors as
-        `deliver`.
+        declare the setting `follow_changes` with the default `False`, and set `ordered` to `True`
+        in the class. `delivery.event.event_type` is a `ChangeType`. `delivery.render` renders the
+        current state with the templates of `delivery.event.template_type`. If `delivery.remote_id`
+        is None, there is nothing to update: return a receipt. Tocsin can call this method again for
+        the same change. Raises the same errors as `deliver`.
         """
         raise Refused("this channel cannot follow changes")

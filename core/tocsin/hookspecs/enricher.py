@@ -32,7 +32,8 @@ class Enricher(Configurable[S], ABC):
 
         plugin: str = Field(description="Name of the enabled plugin that provides the enricher.")
         kind: str | None = Field(
-            default=None, description="Name of the enricher, if the plugin provides several."
+            default=None,
+            description="Name of the enricher in the plugin, if the plugin provides several.",
         )
         cache_for: Duration = Field(
             default=timedelta(days=1),
@@ -69,7 +70,8 @@ class Enricher(Configurable[S], ABC):
             return Marking(self.max_tlp, self.max_pap)
 
     name: ClassVar[str]
-    """The name of the enricher. The ledger uses this name unless a table sets a different name."""
+    """The name of the enricher, for the setting `kind`. The ledger uses the name of the table
+    instead, if the enricher has a table in the configuration."""
     kinds: ClassVar[frozenset[EntityKind]]
     """The supported entity kinds."""
     online: ClassVar[bool] = False
@@ -85,7 +87,7 @@ class Enricher(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` fails, the enricher is unavailable, with the reason.
+        If `start` raises an error, Tocsin reports that the enricher is unavailable, and why.
         """
 
     async def check(self) -> Health:
@@ -98,5 +100,5 @@ class Enricher(Configurable[S], ABC):
 
         All entities have one of `kinds`, and there are at most `batch` of them. The same request
         must return the same result until the data of the source changes. Raises `TryLater`,
-        `Broken` or `Refused`.
+        `Broken` or `Refused` if the source does not answer.
         """

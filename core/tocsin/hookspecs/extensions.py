@@ -30,7 +30,8 @@ class ExtensionRequest:
     """A request for a route or a page of a plugin, after authentication and validation."""
 
     caller: str
-    """The sender: the ID of a credential, or the name of a person."""
+    """The ID of the caller's credential, or the name of a person who is signed in to the
+    console."""
     path: Mapping[str, str]
     """The named parts of the path."""
     query: Any
@@ -45,13 +46,14 @@ class ExtensionRequest:
 class Route:
     """An API endpoint of a plugin, `/api/plugins/<plugin><path>`.
 
-    Tocsin rejects callers without the required access before it calls the plugin. The usual rate
-    limits apply. The OpenAPI document contains the route and its models.
+    Tocsin rejects callers without the required access before it calls the plugin. The rate limits
+    of the API apply. The OpenAPI document contains the route and its models.
     """
 
     path: str
     """The path, such as `/lists/{name}`."""
     access: RouteAccess
+    """The required access: `admin` for the role, or a scope such as `incidents:read`."""
     summary: str
     handler: Callable[[ExtensionRequest], Awaitable[BaseModel]]
     """A coroutine function that returns an instance of `response`, within 30 seconds. Its docstring

@@ -57,8 +57,8 @@ class IntakePage:
     """Accepted pushes of one provider, in their order."""
 
     start: IntakePosition
-    """The position after which no push is missing. Later than the requested position if the intake
-    has lost pushes between the two positions."""
+    """The position after which no push is missing. It is later than the requested position if the
+    intake has lost pushes between the two positions."""
     pushes: Sequence[QueuedPush]
     end: IntakePosition
     """The position from which to continue."""
@@ -67,8 +67,8 @@ class IntakePage:
 class Intake(Configurable[S], ABC):
     """Base class of intakes, which accept pushes while the database is not available.
 
-    One instance serves [intake]. An accepted push stays in the intake long after Tocsin stored it,
-    because a restored backup of the database continues from an older position.
+    One instance serves [intake]. Keep an accepted push long after Tocsin stored it, because a
+    restored backup of the database continues from an older position.
 
     All methods run in the event loop of the node: never block it.
     """
@@ -90,7 +90,7 @@ class Intake(Configurable[S], ABC):
         """Prepare; called once. Do not wait for servers: a node starts without them."""
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections of the intake."""
 
     @abstractmethod
     async def check(self) -> Health:
@@ -115,15 +115,15 @@ class Intake(Configurable[S], ABC):
 
         Without a position, start with the first push. If there are no pushes yet, wait a few
         seconds. The same position always returns the same pushes. Only one node at a time fetches
-        the pushes of a provider. Raises `TryLater`.
+        the pushes of a provider. Raises `TryLater` if the servers do not respond.
         """
 
     @abstractmethod
     async def acknowledge(self, provider: str, position: IntakePosition) -> None:
-        """Report that Tocsin has stored the pushes to a provider before this position.
+        """Receive the position before which Tocsin has stored all pushes to a provider.
 
         Use this position only for statistics, because Tocsin continues from the position in the
-        database. Raises `TryLater`.
+        database. Raises `TryLater` if the servers do not respond.
         """
 
 

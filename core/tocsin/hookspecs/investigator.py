@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 class QueryClient(Protocol):
-    """Interface for an investigator's questions. Every call is a step of the session's ledger.
+    """Interface for questions and conclusions, which are steps of the session's ledger.
 
-    If the ledger already contains the step, because a node was killed or the run is repeated, the
+    If the ledger already contains a step, because a node was killed or the run is repeated, the
     call returns the recorded result without querying a source.
     """
 
@@ -73,13 +73,13 @@ class Investigator(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` fails, the service has no investigator.
+        If `start` raises an error, Tocsin runs without an investigator.
         """
 
     @abstractmethod
     async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
         """Return the report.
 
-        Raises `InvestigationFailed` if a report is impossible: a specified incident does not exist,
-        or every required provider is unavailable.
+        Raises `InvestigationFailed` if a report is impossible, for example because an incident in
+        the query does not exist, or because every required provider is unavailable.
         """

@@ -55,7 +55,7 @@ class Capability(StrEnum):
     EVENTS = "events"
     """Find events of an entity: `events`."""
     COMMENT = "comment"
-    """Write a comment to an incident: `comment`."""
+    """Write a comment on an incident: `comment`."""
     STATUS = "status"
     """Set the status of an incident: `set_status`."""
 
@@ -76,7 +76,7 @@ class Provider(Configurable[S], ABC):
     """Base class of providers, which connect to a SIEM; one instance serves each
     [providers.<name>].
 
-    Only one node reads a provider at a time, one request after the other.
+    Only one node at a time reads a provider, and reads its streams one after the other.
 
     All methods run in the event loop of the node: never block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
@@ -96,7 +96,8 @@ class Provider(Configurable[S], ABC):
         )
         alert_on_escalation: bool = Field(
             default=False,
-            description="Also send an alert when an incident's severity rises to Medium or higher.",
+            description="Also send an alert when the severity of an incident rises to Medium or "
+            "higher, if Tocsin first saw the incident with a lower severity.",
         )
         alert_when_first_seen_closed: bool = Field(
             default=True,
@@ -104,17 +105,18 @@ class Provider(Configurable[S], ABC):
         )
         store_alert_records: bool = Field(
             default=True,
-            description="Store each alert as the SIEM returned it, if it has at most 32 KiB.",
+            description="Store the SIEM's record of each alert, if the record has at most 32 KiB "
+            "as JSON.",
         )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
-            description="Traffic Light Protocol marking of its incidents: clear, "
+            description="Traffic Light Protocol marking of the provider's incidents: clear, "
             "green, amber, amber+strict or red.",
         )
         pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
-            description="Permissible Actions Protocol marking of its incidents: clear, green, "
-            "amber or red.",
+            description="Permissible Actions Protocol marking of the provider's incidents: clear, "
+            "green, amber or red.",
         )
         write_back: bool = Field(
             default=False,
@@ -130,9 +132,9 @@ class Provider(Configurable[S], ABC):
             | None
         ) = Field(
             default=None,
-            description="Status to set after the comment of a completed investigation was written, "
-            "if the incident is still New in the SIEM. The only value is Active. Requires "
-            "`write_back`, unless the plugin cannot write comments.",
+            description="Status to set after the comment of a completed investigation was "
+            "written, if the incident is still New in the SIEM. The only valid status is "
+            "Active. Requires `write_back`, unless the plugin cannot write comments.",
         )
 
         close_from_tickets: bool = Field(
@@ -156,8 +158,9 @@ class Provider(Configurable[S], ABC):
     """The statuses that `set_status` can set, if it is implemented."""
 
     record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
-    """The fields that the mapping needs: in records by stream, and in details that you pass to
-    `note_shapes` by a name of your choice. Tocsin warns about missing fields."""
+    """The fields that the mapping needs. A key is the name of a stream, for the records of this
+    stream, or a name of your choice, for details that you pass to `note_shapes` with this name.
+    Tocsin warns if fields are missing or change their type."""
 
     retirements: ClassVar[Sequence[ApiRetirement]] = ()
     """The announced retirements of APIs that the provider uses. Tocsin warns about them."""
@@ -194,7 +197,7 @@ class Provider(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` fails, the provider is unavailable, with the reason.
+        If `start` raises an error, Tocsin reports that the provider is unavailable, and why.
         """
 
     @abstractmethod
@@ -209,11 +212,11 @@ class Provider(Configurable[S], ABC):
         return ("changed",)
 
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
-        """Return the interval at which `read` covers new time of a stream.
+        """Return the interval after which `read` covers further time of a stream.
 
         Default: the poll interval. Override this method for a stream that is read less often.
-        `tocsin prove` reports a stream as silent after three intervals, or after an hour if that
-        is longer.
+        `tocsin prove` reports a stream that was not read for three intervals, or for an hour if
+        that is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval
@@ -240,7 +243,7 @@ class Provider(Configurable[S], ABC):
             self.shapes.record(kind, contract, records, self.tools.clock.now())
 
     async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002
-        """Return some recent raw records, which `tocsin check` compares with the contract.
+        """Return some recent raw records, which `tocsin check` compares with the record contract.
 
         Default: none.
         """
@@ -250,8 +253,9 @@ class Provider(Configurable[S], ABC):
         """Return the current version of an incident, or None if it no longer exists in the SIEM.
 
         If the settings have a field `refresh_after`, a tuple of durations in ascending order,
-        Tocsin calls this method after each of these delays. For a backfilled incident, Tocsin calls
-        it only if the incident is younger than the last delay.
+        Tocsin calls this method after each of these delays, counted from the time at which it first
+        stored the incident. For a backfilled incident, Tocsin calls the method only if the incident
+        is younger than the last delay.
         """
         raise NotImplementedError
 
@@ -270,7 +274,8 @@ class Provider(Configurable[S], ABC):
 
         Tocsin stores each batch in a separate transaction before it requests the next batch. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
-        parsed. Derive from `PushProvider`, which checks credentials.
+        parsed. Instead of implementing this method, derive from `PushProvider`, which checks
+        credentials.
         """
         raise NotImplementedError
 
@@ -278,16 +283,16 @@ class Provider(Configurable[S], ABC):
         """Return the contents of a pushed body in batches, without a check of credentials.
 
         `received_at` is the time of the push, for incidents without a time. If an intake is
-        configured, Tocsin calls this method in a thread, for a push that `receive` has accepted
-        before. If you do not implement it, pushes to the provider do not use the intake. Raises
-        `Refused`.
+        configured, Tocsin calls this method in a thread, for a push that `receive` has already
+        accepted. If you do not implement this method, pushes to the provider do not use the intake.
+        Raises `Refused` if the body cannot be parsed.
         """
         raise NotImplementedError
 
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:  # noqa: ARG002
         """Judge a pushed request by its headers alone, before its body is read.
 
-        Returns whether its credentials are valid, and None if that depends on the body.
+        Returns whether the credentials are valid, or None if that depends on the body.
         """
         return None
 
@@ -295,12 +300,12 @@ class Provider(Configurable[S], ABC):
         """Yield events of an entity within a window, at most `limit`.
 
         If there are more, yield the latest events, in any order. This method runs concurrently with
-        `read`, and can take up to two minutes. Raises the same errors as `read`.
+        `read`, and must finish within two minutes. Raises the same errors as `read`.
         """
         raise NotImplementedError
 
     async def comment(self, external_id: str, text: str, key: str) -> None:
-        """Write a plain-text comment to an incident.
+        """Write a plain-text comment on an incident.
 
         The `key` identifies one comment across retries: if a comment with this key exists, write
         nothing. Raises `Refused` if the comment can never be written.

@@ -30,7 +30,7 @@ class ApiRetirement:
         return all(getattr(settings, name) == value for name, value in self.settings.items())
 
     def is_due(self, now: datetime) -> bool:
-        """Return whether the API ends soon or has already ended."""
+        """Return whether the API ends within 180 days or has already ended."""
         return self.ends_on - now.date() <= WARNING_PERIOD
 
     def describe(self, now: datetime) -> str:

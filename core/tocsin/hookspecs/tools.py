@@ -85,8 +85,9 @@ class Sockets(Protocol):
     ) -> socket.socket:
         """Return a connected non-blocking socket, which the caller closes.
 
-        With `plain`, the connection is not encrypted, and only `allow_networks` are reachable.
-        Raises `Misconfigured` if the address is not allowed, and `TryLater` if nothing responds.
+        `plain` states that the caller does not start TLS. Tocsin then allows no public address
+        outside `allow_networks`. Raises `Misconfigured` if the address is not allowed, and
+        `TryLater` if nothing responds.
         """
         ...
 
@@ -115,9 +116,11 @@ class AttemptLog(Protocol):
     """Results of earlier delivery attempts."""
 
     async def last_answer(self, delivery_id: str) -> bytes:
-        """Return the last `response` of an attempt since the delivery last succeeded.
+        """Return the `response` of the latest attempt that has one, since the delivery last
+        succeeded.
 
-        Empty if there is none. A channel can store data for its next attempt in this response.
+        Empty if there is none. A channel can store data for its next attempt in the `response` of
+        an error.
         """
         ...
 
@@ -179,7 +182,7 @@ class Tools:
     """Dependencies that Tocsin passes to every plugin object."""
 
     name: str
-    """The name of its table in `plugins.toml`, such as `edge` for [providers.edge]."""
+    """The name of the object's table in `plugins.toml`, such as `edge` for [providers.edge]."""
     http: HttpClient
     clock: Clock
     log: FilteringBoundLogger

@@ -41,10 +41,11 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 class MappingTemplate:
     """Maps JSON to incidents; raises ValueError if the template is not a valid mapping.
 
-    `source` names the source of records in reports of records that cannot be mapped. `records` is
-    the member of a body that contains the list of records, so that a large body is mapped in
-    batches of records. The template is rendered once for each record. `records` is empty if the
-    body itself is the list, and None if a body is mapped as a whole.
+    Tocsin shows `source` as the source of records that cannot be mapped. `records` is the member of
+    a body that contains the list of records, or an empty string if the body itself is the list. The
+    template is then rendered once for each batch of up to 250 records, so a large body does not
+    exceed the limits of one rendering. If `records` is None, the template is rendered once for the
+    whole body.
     """
 
     def __init__(self, text: str, source: str, records: str | None = None) -> None:
@@ -55,10 +56,10 @@ class MappingTemplate:
     def read(self, content: bytes, now: datetime) -> Iterator[Received]:
         """Map the content, and yield incidents in batches, then the rejected records.
 
-        An incident without a time gets the time `now`. Each step of the iteration is slow,
-        so run it in a thread. Raises `Refused` if the content is not JSON, the mapping fails, or
-        all incidents are invalid: before the first batch, unless the mapping fails for a later
-        batch.
+        An incident without a time gets the time `now`. Each step of the iteration is slow, so run
+        it in a thread. Raises `Refused` before the first batch if the content is not JSON or too
+        large, or if all incidents are invalid. Also raises `Refused` if the mapping fails, possibly
+        after earlier batches.
         """
         body = _parse_body(content, self._records)
         rejects = _Rejects(self._source, content)

@@ -18,7 +18,7 @@ class Idempotency(Vocabulary):
     """How duplicate objects for one event are avoided."""
 
     NATIVE = "native"
-    """The receiver has a key, and merges a repeated request or rejects it as known."""
+    """The receiver recognizes a repeated request by a key, and merges the request or rejects it."""
     SEARCH = "search"
     """The channel searches for an existing object before it creates one."""
     NONE = "none"
@@ -29,10 +29,13 @@ class Verification(Vocabulary):
     """Basis on which the templates were tested."""
 
     REAL = "real"
+    """The receiver itself."""
     RECORDING = "recording"
+    """Recorded responses of the receiver."""
     SIMULATOR = "simulator"
+    """A simulator that follows the receiver's documentation."""
     CONTRACT = "contract"
-    """Only the contract, which is based on the receiver's documentation."""
+    """Only the contract, which follows the receiver's documentation."""
 
 
 class _ContractModel(BaseModel):
@@ -44,17 +47,17 @@ class AnswerCondition(_ContractModel):
 
     pointer: Pointer
     equals: Json = None
-    """The expected value; by default, any value."""
+    """The expected value; by default, any value except null."""
 
 
 class AnswerRules(_ContractModel):
     """Interpretation of the receiver's responses, in addition to their status."""
 
     success: tuple[AnswerCondition, ...] = ()
-    """The condition under which a 2xx response counts as a success."""
+    """The conditions that a 2xx response must all meet to count as a success."""
     accepted: tuple[Status, ...] = ()
-    """The 2xx statuses that prove receipt without the event ID. Responses with other 2xx statuses
-    must contain the event ID."""
+    """The 2xx statuses that prove receipt without the event ID. If this tuple or `event_id` is set,
+    a response with any other 2xx status must contain the event ID."""
     event_id: Pointer | None = None
     """The location of the event ID in a 2xx response, as proof of receipt."""
     text: str | None = None
@@ -68,7 +71,7 @@ class AnswerRules(_ContractModel):
     no_proof: str | None = Field(default=None, min_length=1, max_length=500)
     """Why a 2xx response cannot prove more, for the receiver's page."""
     permanent: tuple[Status, ...] = ()
-    """Statuses for which a retry would fail again."""
+    """Statuses after which Tocsin does not retry, because a retry would fail again."""
 
 
 class Contract(_ContractModel):

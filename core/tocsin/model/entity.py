@@ -65,7 +65,9 @@ _CANONICAL: dict[EntityKind, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A typed value that an incident involves. Equal values have the same spelling."""
+    """A typed value that an incident involves. Tocsin normalizes the spelling, so that equal values
+    match.
+    """
 
     kind: EntityKind
     value: str

@@ -78,8 +78,9 @@ _RISKS = (
 class Event:
     """An event that destinations can receive, or a change that they can follow.
 
-    `event_type`, `timestamp` and `data` form the envelope for receivers. `subject` (`incident:7`),
-    `related` and `context` are for templates and channels, and never part of the envelope.
+    `event_type`, `timestamp` and `data` form the envelope for receivers. `subject` (such as
+    `incident:7`), `related` and `context` are for templates and channels, and never part of the
+    envelope.
     """
 
     id: str
@@ -148,22 +149,23 @@ class Delivery:
     id: str
     event: Event
     attempt: int
-    """1 for the first attempt."""
+    """The number of the attempt, counted from 1."""
     remote_id: str | None
     """The receiver's ID of the object from an earlier delivery about this subject, or None."""
     tried_at: datetime | None = None
     """Latest possible start of earlier attempts, including attempts of nodes that crashed; None if
     there was no attempt. A search might not find the results of these attempts yet."""
     previous_remote_id: str | None = None
-    """The receiver's ID from an earlier success of this delivery, if it is replayed."""
+    """The receiver's ID of the object from an earlier success of this delivery, if the delivery is
+    replayed; otherwise, None."""
     related: Mapping[str, str] = field(default_factory=dict)
     """Remote IDs from earlier deliveries of subjects that are related to the event."""
     render: Callable[[str], bytes]
-    """Returns a part that the template of the destination renders; usually `body`."""
+    """Renders a part of the event, such as `body`, with the destination's template."""
     contract: Contract | None = None
     """The contract of the receiver that provides the templates; None if there is none."""
     trace_headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers by which an HTTP receiver continues the trace (W3C Trace Context); none without
+    """Headers with which an HTTP receiver continues the trace (W3C Trace Context); empty without
     tracing.
     """
 

@@ -27,7 +27,7 @@ class NetworkFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A detection inside an incident; `external_id` is unique within its provider."""
+    """A detection inside an incident; `external_id` is unique within the provider."""
 
     external_id: str
     title: str
@@ -35,17 +35,18 @@ class Alert:
     occurred_at: datetime
     flow: NetworkFlow | None = None
     record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    """The alert as the SIEM returned it. Tocsin does not store an alert that is longer than 32 KiB
-    as JSON."""
+    """The alert as the SIEM returned it. Tocsin stores the alert without this record if the record
+    is longer than 32 KiB as JSON, or if the setting `store_alert_records` is false."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
     """A case, alert or offense of a provider, in its current version.
 
-    A provider returns the same `external_id` again whenever the incident changes. Tocsin keeps text
-    and states of the latest version, the entities and alerts of all versions, and the earliest
-    `occurred_at`. A provider can therefore return only new entities and alerts.
+    A provider returns the same `external_id` again whenever the incident changes. Tocsin keeps the
+    text and the states of the latest version, the entities and alerts of all versions, and the
+    earliest `occurred_at`. A provider therefore does not need to return entities and alerts of
+    earlier versions again.
     """
 
     external_id: str
@@ -68,16 +69,17 @@ class Incident:
     techniques: tuple[str, ...] = ()
     """ATT&CK technique IDs, such as T1059.001."""
     tactics: tuple[str, ...] = ()
-    """ATT&CK tactic IDs, such as TA0006; names are stored as IDs where they are known."""
+    """ATT&CK tactic IDs, such as TA0006. Names are allowed too: Tocsin stores the ID of a known
+    name."""
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities from which the activity came, such as the client of a connection, the sender of
-    an email, or the machine on which a process ran. Only entities that the SIEM reports as sources,
-    never inferred entities."""
+    an email, or the machine on which a process ran. Include only entities that the SIEM reports as
+    sources, never inferred entities."""
     targets: tuple[Entity, ...] = ()
     """The entities at which the activity was directed, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()
     only_if_stored: bool = False
-    """Whether this version only updates a stored incident and never creates one, as for an alert
-    that was hidden after it was read.
+    """Whether this version only updates a stored incident and never creates one. An example is an
+    alert that was hidden in the SIEM after Tocsin had read it.
     """

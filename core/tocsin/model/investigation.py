@@ -48,7 +48,8 @@ class QueryOutcome(Vocabulary):
     UNAVAILABLE = "unavailable"
     """The source was unreachable, too busy, or too slow."""
     REFUSED = "refused"
-    """The question is not allowed: credentials, configuration, or the marking of the entity."""
+    """The credentials, the configuration or the marking of an entity does not allow the
+    question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Inquiry:
     provider: str | None
     """The only provider to consider; None for all."""
     asked_at: datetime
-    """The time of the request, which is the current time during the whole run."""
+    """The time of the request, which counts as the current time during the whole run."""
     previous: Report | None = None
     """The report of the previous run."""
 
@@ -99,8 +100,8 @@ class Sources:
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
     names_networks: bool = True
-    """Whether `[environment]` lists the internal networks. Otherwise, private networks count as
-    internal."""
+    """Whether `[environment]` lists the internal networks. If it lists none, private networks count
+    as internal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +207,7 @@ class GetSightings(Question[tuple[Sighting, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindNeighbors(Question[Neighborhood]):
-    """Finds the graph around an entity."""
+    """Finds the graph around an entity, up to `depth` steps away (1 to 3)."""
 
     entity: Entity
     depth: int = 1
@@ -246,7 +247,7 @@ class GetEnrichments(Question[tuple[Enrichment, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHistory(Question[tuple[Match, ...]]):
-    """Searches incidents and sessions for text, the best match first."""
+    """Finds incidents and sessions by a text search, the best match first."""
 
     text: str
     limit: int = 20
@@ -272,7 +273,7 @@ class QueryResult(Generic[T]):
     """Result of a question."""
 
     step: str
-    """The step in the ledger, to cite as evidence: `step:12`."""
+    """The step in the ledger, to cite as evidence, such as `step:12`."""
     outcome: QueryOutcome
     content: T | None = None
     """The content; None unless the question was answered."""

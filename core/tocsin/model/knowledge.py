@@ -76,15 +76,16 @@ class Edge:
     first_seen: datetime
     last_seen: datetime
     count: int
-    """The minimum number of times that the relation was observed; 1 for data of an incident.
+    """The relation was observed at least this many times; 1 for an edge from an incident's data.
 
-    Observations between `first_seen` and `last_seen` can be repetitions.
+    Tocsin does not count an observation between the known `first_seen` and `last_seen`, because it
+    can be a repetition.
     """
     known_from: tuple[str, ...]
-    """The latest origins, latest first: `incident:7`, or `session:ses_01J...#12` for a step of a
-    session's ledger."""
+    """The latest origins, latest first: incidents, such as `incident:7`, and steps in the ledger of
+    a session, such as `session:ses_01J...#12`."""
     marking: Marking = field(default_factory=Marking)
-    """The strictest marking of the edge's origins, other than incidents."""
+    """The strictest marking of the origins that are not incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ class Sighting:
     recent: tuple[int, ...] = ()
     """The numbers of the latest incidents with the entity, newest first; at most 10."""
     internal: bool = False
-    """Whether the configuration declares the entity internal."""
+    """Whether the entity belongs to the organization; see `Environment.is_internal`."""
     well_known: bool = False
     """Whether the entity is common and insignificant, such as a public resolver."""
 
@@ -147,7 +148,7 @@ class IncidentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiemEvent:
-    """A record of a SIEM other than an incident: a log line, a flow, a decision."""
+    """A record in a SIEM that is not an incident, such as a log line, a flow or a decision."""
 
     external_id: str | None
     """The identifier in the SIEM; None if there is none."""

@@ -57,7 +57,8 @@ class Received:
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     further_rejected: int = 0
-    """The number of further rejected records without stored contents."""
+    """The number of rejected records that are not in `rejected`, so Tocsin counts them without
+    storing their contents."""
     covered: tuple[Covered, ...] = ()
     records: int = 0
     """The number of records that were read, of any kind."""

@@ -54,7 +54,7 @@ _WORST = 100
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence with its evidence: `step:12` of the ledger, or `incident:7`."""
+    """A sentence with its evidence, such as `step:12` of the ledger or `incident:7`."""
 
     text: str
     evidence: tuple[str, ...]
@@ -86,7 +86,7 @@ class Contribution:
 
     name: str
     points: float
-    """The points that it adds to the score; negative if it reduces the score."""
+    """The points that this part adds to the score; negative if it reduces the score."""
     statement: Statement
 
 
@@ -97,7 +97,7 @@ class TimelineEntry:
     at: datetime
     statement: Statement
     severity: Severity | None = None
-    """None unless the entry is an incident or an alert."""
+    """The severity of an incident or alert; None for any other entry."""
     source: str
     """The source, such as `provider:edge`."""
 
@@ -111,7 +111,7 @@ class EntityAssessment:
     internal: bool = False
     well_known: bool = False
     depth: int = 0
-    """The distance in steps from the subject of the question; 0 for the subject itself."""
+    """The number of steps in the graph from the subject of the query; 0 for the subject itself."""
     incident_count: int = 0
     first_seen: datetime | None = None
     last_seen: datetime | None = None

@@ -25,7 +25,7 @@ class Vocabulary(StrEnum):
 
 
 class Severity(Vocabulary):
-    """Severity of an incident, from least to worst."""
+    """Severity of an incident, the least severe first."""
 
     INFORMATIONAL = "Informational"
     LOW = "Low"

@@ -27,8 +27,9 @@ def defang(text: str) -> str:
     """Return `text` with every address defanged, so that programs do not turn addresses into links.
 
     `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`; domains and email
-    addresses are treated the same way. Other words and bare IP addresses do not change, because
-    programs do not turn them into links and people search for them. `refang` reverses the change.
+    addresses are treated the same way. Other words do not change. Bare IP addresses do not change
+    either: programs do not turn them into links, and people search for them. `refang` reverses the
+    change.
     """
     return _WORD.sub(lambda found: _defang_word(found[0]), text)
 

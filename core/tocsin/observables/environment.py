@@ -70,7 +70,7 @@ class EnvironmentSettings(BaseModel):
 
 
 class Environment:
-    """Identifies internal and well-known entities; accepts any entity."""
+    """Identifies internal and well-known entities."""
 
     def __init__(self, settings: EnvironmentSettings | None = None) -> None:
         self._use(settings or EnvironmentSettings())
@@ -91,9 +91,10 @@ class Environment:
     def is_internal(self, entity: Entity) -> bool:
         """Return whether the entity belongs to the organization, judged by its value.
 
-        An address is internal if it is in an internal network. A name, including the name of a user
-        or mailbox, is internal if it is below an internal domain, has no dot, or has a suffix of
-        private networks (`.local`, `.internal`).
+        This method judges an IP address, host or domain, the host of a URL, and the domain after
+        `@` of an email address, mailbox or user. All other entities are not internal. An address is
+        internal if it is in an internal network. A name is internal if it is an internal domain or
+        below one, has no dot, or has a suffix of private networks, such as `.local` or `.internal`.
         """
         place = _find_host(entity)
         if place is None:

@@ -24,7 +24,8 @@ class EntityPattern:
     """A pattern of entities; create it with `parse`."""
 
     text: str
-    """The pattern in its usual form: `198.51.100.0/24`, `198.51.100.1-198.51.100.9`, `web-*`."""
+    """The pattern in its usual form, such as `198.51.100.0/24`, `198.51.100.1-198.51.100.9` or
+    `web-*`."""
     kinds: tuple[EntityKind, ...]
     """The kinds of entity that the pattern can match."""
 

@@ -44,12 +44,13 @@ _THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Return the delay in the header `Retry-After`, at most 24 hours, or None if there is none.
+    """Return the delay that a server requests, at most 24 hours, or None if it requests none.
 
-    RFC 9110 section 10.2.3: a number of seconds, or a date in any of the three forms of section
-    5.6.7. Fractions of a second are accepted, because some servers send them. A past date is
-    ignored. Without the header, use the time in `X-RateLimit-RetryAfter` (CrowdStrike), in seconds
-    since 1970, or the delay in `X-RateLimit-Reset` (Datadog), in seconds.
+    The header `Retry-After` contains a number of seconds, or a date in any of the three forms of
+    RFC 9110 (sections 10.2.3 and 5.6.7). Fractions of a second are accepted, because some servers
+    send them. A past date is ignored. Without this header, the delay comes from
+    `X-RateLimit-RetryAfter` (CrowdStrike), a time in seconds since 1970, or from
+    `X-RateLimit-Reset` (Datadog), a number of seconds.
     """
     value = headers.get("Retry-After", "").strip()
     if not value and (reset := _EPOCH_SECONDS.fullmatch(headers.get("X-RateLimit-RetryAfter", ""))):
@@ -173,9 +174,9 @@ class ApiResponse:
 class Api:
     """Sends requests to one server, below its base URL.
 
-    `Api` calls `sign_in` when it needs a grant: at the first request, shortly before the grant
-    expires, and once after a response with status 401. `sign_in` sends its request with
-    `signed=False`.
+    `Api` calls `sign_in` before the first request, before a request if the grant expires within a
+    minute, and once for each request that gets a response with status 401. In `sign_in`, send the
+    request with `signed=False`.
     """
 
     def __init__(
@@ -206,15 +207,19 @@ class Api:
         headers: Mapping[str, str] | None = None,
         signed: bool = True,
     ) -> ApiResponse:
-        """Send a request and return the response, which is successful and JSON or empty.
+        """Send a request, and return a successful response, whose body is JSON or empty.
 
-        `path` starts with a slash, or is a URL of the same server, such as a link to the next page.
-        The grant is never sent to another server.
+        `path` starts with a slash, or is a URL below the base URL, such as a link to the next page.
+        Any other URL raises `Broken`, so no other server receives the grant.
 
-        Raises `TryLater` for temporary errors (a server that is unavailable or overloaded, partial
-        responses), with the server's delay; `CredentialsRefused` for 401 and 403; `Refused` for
-        other errors in the request and for redirects; `Broken` for 5xx and for bodies that are not
-        JSON or are too long.
+        The request fails with one of these errors:
+
+        - `TryLater`, with the delay that the server requests, if the server is unreachable,
+          unavailable (502, 503, 504) or overloaded (429), for a partial response (206), and for 408
+          and 425
+        - `CredentialsRefused` for 401 and 403
+        - `Refused` for any other 4xx, and for redirects
+        - `Broken` for any other 5xx, and for a body that is not JSON or is longer than 16 MiB
         """
         url, content, kind = self._url(path, query), None, {}
         if json is not None:

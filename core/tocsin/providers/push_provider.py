@@ -34,8 +34,9 @@ S = TypeVar("S", bound="PushProvider.Settings", default=Any)
 class PushProvider(Provider[S]):
     """Base class of providers that receive pushed incidents; implement `unpack`.
 
-    An attacker can replay an intercepted signed request within `TOLERANCE`. A replay is harmless:
-    Tocsin stores incidents by their IDs, so a repeated request changes nothing.
+    A signature is valid for five minutes before and after its timestamp. In this time, an attacker
+    can replay an intercepted request. A replay creates no second incident, because Tocsin stores
+    incidents by their IDs.
     """
 
     class Settings(Provider.Settings):
@@ -48,7 +49,8 @@ class PushProvider(Provider[S]):
         )
         secret: SecretStr | None = Field(
             default=None,
-            description="The senders' signing secret (Standard Webhooks 1.0.0): whsec_ and base64.",
+            description="The senders' signing secret (Standard Webhooks 1.0.0): `whsec_` followed "
+            "by base64.",
         )
 
         max_body_mib: int = Field(
@@ -93,8 +95,8 @@ class PushProvider(Provider[S]):
     async def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
         """Authenticate a request, and yield its incidents.
 
-        Raises `CredentialsRefused` if neither token nor signature is valid, before the body is
-        parsed, and any exception of `unpack`.
+        If neither the token nor the signature is valid, raises `CredentialsRefused` before it
+        parses the body. Also raises any exception of `unpack`.
         """
         if not (self._shows_token(request.headers) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
@@ -106,7 +108,7 @@ class PushProvider(Provider[S]):
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:
         """Judge a request by its token.
 
-        Return None if it has a signature, which depends on the body.
+        Returns None if the request has a signature instead, which depends on the body.
         """
         if self._shows_token(headers):
             return True

@@ -39,9 +39,10 @@ class WindowedProvider(Provider[S]):
 
     Both ends of a window are fixed until its last page is stored. Windows overlap, so that
     simultaneous and late changes are not missed. The provider recognizes records in the overlap by
-    their content and does not store them again. If a page fails, the provider requests it again,
-    and then splits the window until it finds the failing second. The provider records this second
-    as lost and retries it later.
+    their content and does not return them again. If two consecutive reads end with `Broken`, the
+    next read splits the window until it finds the failing seconds. If other seconds can be read,
+    the provider reports the failing seconds as lost and continues. Tocsin retries a lost second
+    later, as a backfill.
     """
 
     class Settings(Provider.Settings):
@@ -59,12 +60,13 @@ class WindowedProvider(Provider[S]):
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),
             le=timedelta(days=1),
-            description="Minimum age of a change to be read, so that the SIEM has completed it.",
+            description="Age that a change must have before it is read, so that the SIEM has "
+            "completed it.",
         )
         longest_window: Duration = Field(
             default=timedelta(hours=1),
             ge=SECOND,
-            description="Maximum window of one query while catching up.",
+            description="Maximum length of the window of one query while the provider catches up.",
         )
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
@@ -104,11 +106,12 @@ class WindowedProvider(Provider[S]):
     def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
         """Return the incident for a record, or None to ignore the record.
 
-        Raise ValueError with the reason for an invalid record, which is quarantined.
+        If the record is invalid, raise ValueError with the reason, and Tocsin quarantines the
+        record.
         """
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return the part of a record that stays the same until the incident changes; default: all.
+        """Return the part of a record that changes only with the incident; by default, all.
 
         Omit members that differ in every response, such as a search score or a remaining time.
         Otherwise, each read stores the whole overlap again.
@@ -128,13 +131,17 @@ class WindowedProvider(Provider[S]):
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
         """Return the incident with details that the list lacks, such as its entities.
 
-        Called only for new versions. After `TryLater`, Tocsin stores the previous records and
-        continues from there. After any other error, Tocsin stores the incident without details.
+        Called only for new versions. After `TryLater` or `Misconfigured`, the read ends, and the
+        next read continues with this incident. After any other error, Tocsin stores the incident
+        without details.
         """
         return incident
 
     async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:
-        """Return up to ten records from the last hour, or otherwise from the last day or week."""
+        """Return up to ten recent records.
+
+        The records are from the last hour or, if there are none, from the last day or week.
+        """
         end = floor_to_second(self.tools.clock.now() - self.settings.settle_delay)
         for span in _SAMPLE_SPANS:
             window = Window(end - span, end)
@@ -146,7 +153,7 @@ class WindowedProvider(Provider[S]):
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield the changes from `position` up to the settle delay before `until`."""
+        """Yield the changes from `position` up to `until` minus the setting `settle_delay`."""
         settings = self.settings
         reader = self._reader(stream)
         end = floor_to_second(until + reader.lead - settings.settle_delay)

@@ -38,9 +38,9 @@ class FieldSpec:
 class RecordContract:
     """The fields of one kind of record that a provider's mapping needs, with their types.
 
-    Paths are dotted and ignore lists: `items.name` is the name of each item. Types are `string`,
-    `number`, `boolean`, `object`, `null` and `any`, with `[]` for lists of them, and alternatives
-    separated by `|`, such as `string | string[]`. Raises ValueError for another type.
+    Paths are dotted and ignore lists: `items.name` is the name of each item. The types are
+    `string`, `number`, `boolean`, `object`, `null` and `any`. A type with `[]` is a list, and `|`
+    separates alternatives, as in `string | string[]`. Raises ValueError for any other type.
     """
 
     required: Mapping[str, str]

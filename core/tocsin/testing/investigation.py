@@ -23,10 +23,11 @@ async def investigate(
     asked_at: datetime = NOON,
     previous: Report | None = None,
 ) -> Report:
-    """Return the report of an inquiry, after a second run that replays its ledger.
+    """Return the report of an inquiry, after a second run that replays the ledger of the first.
 
-    Raises AssertionError if the second run differs, if the report cites unknown references, or if
-    its findings are not numbered in order. Exceptions of the investigator propagate.
+    Raises AssertionError if the second run asks other questions or returns another report, if the
+    report cites unknown references, or if its findings are not numbered in order. Exceptions of the
+    investigator propagate.
     """
     inquiry = Inquiry(
         session_id="ses_test",

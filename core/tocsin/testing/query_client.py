@@ -36,10 +36,10 @@ class RecordedStep:
 
 @dataclass(kw_only=True, slots=True)
 class ScriptedQueryClient(QueryScript):
-    """Query client that answers from a script, and stores each step with its number in `steps`.
+    """Query client that answers from a script, and stores each step in `steps`.
 
-    Windows, limits and order match the service. Concurrent questions from two tasks raise
-    AssertionError, because the order of the steps would not be deterministic.
+    Windows, limits and the order of results apply as in the service. Concurrent questions from two
+    tasks raise AssertionError, because the order of the steps would not be deterministic.
     """
 
     steps_before: int = 0
@@ -79,8 +79,8 @@ class ScriptedQueryClient(QueryScript):
     def check(self) -> None:
         """Raise AssertionError after a forbidden question or an incomplete replay.
 
-        Call this method after the run, because an investigator might have caught the original
-        error.
+        Call this method after the run, because the investigator might have caught the error that
+        the client raised during the run.
         """
         if self._trouble:
             raise self._trouble

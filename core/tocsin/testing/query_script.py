@@ -62,9 +62,10 @@ class QueryScript:
     environment: Environment = field(default_factory=Environment)
     """Identifies internal and well-known entities."""
     away: Mapping[str, str] = field(default_factory=dict)
-    """Unavailable sources with the reason: `provider:edge`, `enricher:lists`, `graph`."""
+    """Unavailable sources, such as `provider:edge`, `enricher:lists` or `graph`, with the
+    reason."""
     sources: Sources | None = None
-    """The available sources; by default, the sources in the other fields."""
+    """The available sources; by default, the sources that the other fields name."""
     each_takes: timedelta = timedelta(0)
     """The reported duration of each question."""
 

@@ -23,7 +23,7 @@ class RemoteObject:
     """A vendor-neutral object in the receiver."""
 
     id: str
-    """The ID that receipts return."""
+    """The ID that receipts contain as `remote_id`."""
     observables: Sequence[str] = ()
     """The values of the observables. If a value was added twice, it occurs twice."""
     notes: Sequence[str] = ()
@@ -67,7 +67,9 @@ class ReceiverSimulator(VendorApi):
     # used by tests
 
     def fail(self, fault: Fault, *, after: int = 0) -> None:
-        """Make the next request or a later request fail."""
+        """Make the next request fail, or the request that follows after `after` further
+        requests.
+        """
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:

@@ -56,11 +56,11 @@ class ScheduledFault:
 
 
 class Scenario:
-    """A sequence of `changes` in a SIEM from `start` on. The same seed produces the same sequence.
+    """A sequence of changes in a SIEM from `start` on. The same seed produces the same sequence.
 
     Incidents appear, change, escalate, close and merge. Some arrive in bursts with equal
     timestamps, some become visible late, some get their entities later, and some are malformed.
-    Some titles and IDs are hostile. `mishaps` lists the faults.
+    Some titles and IDs are hostile. The attribute `mishaps` lists the faults.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Scenario:
         self._poisons = False
 
     def due(self, now: datetime) -> list[Case]:
-        """Return the changes up to now that were not returned before."""
+        """Return the changes up to `now` that were not returned before."""
         due = []
         while self._cases and self._cases[0].changed_at <= now:
             due.append(self._cases.popleft())

@@ -50,7 +50,7 @@ class Simulator(VendorApi):
     page_token_lifetime: ClassVar[timedelta] = timedelta(minutes=10)
 
     def __init__(self, siem: Siem, *, port: int = 0) -> None:
-        """Serve a SIEM on `port`, or on a free port if it is 0."""
+        """Serve a SIEM on `port`, or on a free port if `port` is 0."""
         self.siem = siem
         super().__init__(siem.clock, port=port)
         self.most_per_minute: int | None = None
@@ -97,8 +97,8 @@ class Simulator(VendorApi):
         """Return the page of a token, or the first page of the changes in a window.
 
         A token points to the position after the last incident of the previous page, so that
-        concurrent changes do not shift the pages. Raises `ErrorResponse` for an expired token and
-        for a poisoned incident.
+        concurrent changes do not shift the pages. Raises `ErrorResponse` for an expired token, and
+        for a page with an incident in `siem.poisoned`.
         """
         cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
         start = 0 if token is None else self._place(cases, token)
@@ -173,7 +173,7 @@ class Simulator(VendorApi):
         self._faults.clear()
 
     def forget(self) -> None:
-        """Drop every session and every page token, like a restart."""
+        """Drop every session and every page token, as a restart does."""
         self._sessions.clear()
         self._places.clear()
 

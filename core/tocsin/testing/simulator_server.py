@@ -18,7 +18,7 @@ def run_simulator(kind: type[Simulator], *, port: int = 8099, changes: int = 500
     """Serve a simulator on a local port in real time, until Ctrl+C.
 
     The simulator starts halfway through a `Scenario` with this number of changes: half of the
-    changes have already happened, and the other half follows over the next hours.
+    changes have already happened, and the other half follows over the next twelve hours.
     """
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve_simulator(kind, port, changes))

@@ -88,7 +88,7 @@ def make_tools(
 async def open_provider(
     kind: type[P], *, clock: Clock | None = None, name: str = "test", **settings: Any
 ) -> AsyncGenerator[P, None]:
-    """Yield a started provider of this type, with a client that can reach this machine.
+    """Yield a started provider of this class, with a client that can reach this machine.
 
     Settings are given as in `plugins.toml`, with secrets as text.
     """
@@ -111,7 +111,7 @@ async def open_enricher(
     knowledge: Knowledge | None = None,
     **settings: Any,
 ) -> AsyncGenerator[E, None]:
-    """Yield a started enricher of this type, with a client that can reach this machine.
+    """Yield a started enricher of this class, with a client that can reach this machine.
 
     Settings are given as in `plugins.toml`, with secrets as text.
     """
@@ -126,7 +126,9 @@ async def open_enricher(
 
 
 def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
-    """Return validated settings of this type, given as in `plugins.toml`, with secrets as text."""
+    """Return the validated settings of a plugin class, given as in `plugins.toml`, secrets as
+    text.
+    """
     with TemporaryDirectory() as folder:
         secrets = (part for part in settings if part in kind.Settings.secret_fields())
         given = {"plugin": name, **settings}

@@ -118,7 +118,7 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_includes_its_first_second(self) -> None:
         """`backfill` includes changes on the exact second at which its window starts.
 
-        Operators backfill exactly the gap that the ledger shows.
+        Operators backfill exactly the gap that the coverage ledger shows.
         """
         async with self.harness() as harness:
             window, _, _ = _past_window(self, harness)

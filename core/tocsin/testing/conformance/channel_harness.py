@@ -53,7 +53,7 @@ class ChannelHarness(ChannelEvents, ABC):
     """One test run of a channel; `async with` sets it up and cleans up."""
 
     server: VendorApi
-    """The server that receives its requests."""
+    """The server that receives the channel's requests."""
 
     def __init__(self, suite: ChannelSuite, settings: Mapping[str, Any]) -> None:
         super().__init__(ManualClock())
@@ -96,7 +96,7 @@ class ChannelHarness(ChannelEvents, ABC):
         return kind(self.checked_settings(), make_tools(self.http, NAME, self.clock))
 
     def checked_settings(self, **settings: Any) -> Any:
-        """Return the channel's validated settings: the usual settings and these."""
+        """Return the channel's validated settings: the settings of the suite, changed by these."""
         usual = {"timeout": _TIMEOUT, **self.suite.settings(self.server.url)}
         given = {**usual, **self._settings, **settings}
         return make_settings(self.suite.channel, NAME, **given)

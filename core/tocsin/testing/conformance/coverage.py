@@ -23,7 +23,7 @@ class CoverageRules(HttpConformance):
     async def test_coverage_has_no_gaps(self) -> None:
         """Each `covered` interval starts at the end of the previous interval.
 
-        Operators rely on the ledger to see that nothing is missing, and backfill gaps.
+        Operators rely on the coverage ledger to find gaps, which they then backfill.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3):
@@ -39,7 +39,7 @@ class CoverageRules(HttpConformance):
     async def test_only_what_was_read_is_covered(self) -> None:
         """When a page reports an interval as covered, every incident of the interval has arrived.
 
-        A covered interval is never read again.
+        A covered interval counts as complete, so nobody looks for missing incidents there.
         """
         for stop in range(1, 6):
             async with self.harness(most_per_page=PAGE) as harness:
@@ -73,8 +73,8 @@ class CoverageRules(HttpConformance):
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
         """`changed_at` is the time of the change in the SIEM, with its time zone.
 
-        The time determines which version is newer. With local time, the last version read would
-        win.
+        The time determines which version is newer. If it were the time of the read, the version
+        that is read last would always count as newer.
         """
         async with self.harness() as harness:
             harness.differing("the time of the last change", changed_at=harness.clock.now() - _SKEW)

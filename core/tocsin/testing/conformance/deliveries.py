@@ -101,7 +101,7 @@ class DeliveryRules(ScenarioSuite):
     async def test_a_lost_response_at_any_step_changes_no_result(self) -> None:
         """If the response to any single request is lost, nothing is created twice.
 
-        The receiver has processed the request, but the sender did not receive the result.
+        The receiver has processed the request, but Tocsin does not know the result.
         """
         await self._expect_same((Fault.LOST, Fault.CUT))
 
@@ -109,7 +109,8 @@ class DeliveryRules(ScenarioSuite):
     async def test_consecutive_failures_share_an_object(self) -> None:
         """Consecutive failures of a schedule share one object until the schedule is disabled.
 
-        Later failures create a new object, because the old object might be closed.
+        People track the failures in one place. Failures after the schedule is enabled again create
+        a new object, because the old object might be closed.
         """
         async with self.harness() as harness:
             for event in (harness.failed(1), harness.failed(2), harness.disabled()):
@@ -156,7 +157,7 @@ class DeliveryRules(ScenarioSuite):
     async def test_a_late_attempt_creates_no_duplicate(self) -> None:
         """If an attempt started late and its result is unknown, no second object is created.
 
-        A node can start an attempt long after it leased the delivery, and the receiver's search
+        A node can start an attempt long after it claimed the delivery, and the receiver's search
         finds new objects only after a delay.
         """
         late = HEARTBEAT - timedelta(seconds=1)

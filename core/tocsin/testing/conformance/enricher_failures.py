@@ -77,8 +77,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_error_with_status_200_raises(self) -> None:
         """200 with `{"error": ...}` raises an error.
 
-        JSON-RPC, GraphQL and many gateways report errors like this. Otherwise, entities would look
-        harmless.
+        JSON-RPC, GraphQL and many gateways report errors like this. If the response counted as "no
+        data", entities would look harmless.
         """
         async with self.served_harness() as harness:
             harness.alter = lambda _: {"error": {"code": 500, "message": "internal error"}}
@@ -90,7 +90,8 @@ class EnricherFailureRules(EnricherSuite):
         """HTML, an empty body or a truncated response with status 200 raises `Broken` or
         `TryLater`.
 
-        Login pages and proxies respond like this. Otherwise, entities would look harmless.
+        Proxies send such responses, for example login pages. If a response counted as "no data",
+        entities would look harmless.
         """
         async with self.served_harness() as harness:
             for fault in (Fault.LOGIN_PAGE, Fault.EMPTY, Fault.TRUNCATED, Fault.CUT):

@@ -85,7 +85,8 @@ class EnrichmentRules(EnricherSuite):
     async def test_the_same_request_has_the_same_result(self) -> None:
         """The same request returns the same result, even after a restart.
 
-        Tocsin caches results and repeats reports. If results vary, they look new each time.
+        Tocsin caches results, and repeats investigations. If results varied, each repetition would
+        look like a change.
         """
         async with self.harness() as harness:
             first, again = await harness.ask(self.known), await harness.ask(self.known)
@@ -109,10 +110,10 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_results_are_within_limits(self) -> None:
-        """Strings are shortened, scores are from 0 to 100, and links are web links, whatever the
-        source returns.
+        """Whatever the source returns, strings are within Tocsin's limits, scores are from 0 to
+        100, and links are web links.
 
-        Tocsin truncates strings that are too long, and drops invalid techniques and links.
+        Otherwise, Tocsin truncates the strings, and drops invalid techniques and links.
         """
         async with self.harness() as harness:
             _expect_kept(await harness.ask(self.known))

@@ -111,9 +111,11 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_a_long_note_is_shortened(self) -> None:
-        """A note that exceeds the receiver's limit is shortened, and still names its event.
+        """A note that exceeds the receiver's limit is shortened, and still contains the ID of its
+        event.
 
-        Templates of operators can produce notes of any length. The event name identifies the note.
+        Templates of operators can produce notes of any length. The ID of the event identifies the
+        note.
         """
         async with self.harness() as harness:
             harness.rendered = dict.fromkeys(("note", "summary"), _LONG_NOTE.encode())
@@ -133,7 +135,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_a_report_about_two_incidents_is_added_to_both(self) -> None:
         """A report about two incidents adds one note to the object of each.
 
-        If the receiver merged both into one object, that object gets one note.
+        If the receiver merged the two objects into one, that object gets one note.
         """
         async with self.harness() as harness:
             for number in (7, 8):

@@ -152,7 +152,8 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_refused_event_is_not_retried(self) -> None:
         """422 raises `Refused`, or `Misconfigured` if an operator can fix it.
 
-        Otherwise, Tocsin would retry for three days, and the receiver would reject every retry.
+        Otherwise, Tocsin would retry for three days by default, and the receiver would reject every
+        retry.
         """
         async with self.harness() as harness:
             harness.receiver.refusal = ErrorResponse(422, "the event is not valid")

@@ -147,7 +147,7 @@ class EventRules(Conformance):
 
     @rule
     async def test_a_malformed_event_is_skipped(self) -> None:
-        """A malformed record is skipped, and all others are returned.
+        """A malformed record is skipped, and all other records are returned.
 
         One malformed record must not hide the other activity of an entity.
         """

@@ -25,7 +25,8 @@ class FailureRules(HttpConformance):
     async def test_throttling_for_seconds_is_waited_out(self) -> None:
         """429 with Retry-After in seconds raises `TryLater` with that delay.
 
-        Earlier requests can extend the throttling or lock the client out (RFC 9110 section 10.2.3).
+        A request before the delay ends can extend the throttling or lock the client out (RFC 9110
+        section 10.2.3).
         """
         await self._expect_delay(Fault.THROTTLED)
 
@@ -103,8 +104,8 @@ class FailureRules(HttpConformance):
     async def test_a_login_page_is_an_error(self) -> None:
         """200 with an HTML login page raises an error, and no data is lost after the SIEM recovers.
 
-        Proxies send a login page after a session ends. Otherwise, the feed would stop without an
-        error.
+        Proxies send a login page after a session ends. If the page counted as an empty response,
+        the feed would stop without an error.
         """
         await self._expect_recovery(Fault.LOGIN_PAGE, PluginFailure)
 
@@ -179,7 +180,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_failing_siem_gets_few_requests(self) -> None:
-        """Failing reads make few requests.
+        """A read that fails makes only a few requests.
 
         Otherwise, the requests of the provider could keep an overloaded SIEM from recovering.
         """

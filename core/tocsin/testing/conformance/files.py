@@ -57,7 +57,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_a_malformed_line_is_rejected(self) -> None:
-        """Lines that are not records are rejected with their content, and all others are read.
+        """Lines that are not records are rejected with their content, and all other lines are read.
 
         Because disks fill up and machines crash, some lines are always damaged.
         """
@@ -73,7 +73,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_a_very_long_line_does_not_stop_the_feed(self) -> None:
-        """A line of three megabytes is read or rejected, and all others are read.
+        """A line of three megabytes is read or rejected, and all other lines are read.
 
         A single logged request body must not stop the feed or exhaust memory.
         """
@@ -138,7 +138,8 @@ class FileRules(FileConformance):
     async def test_a_copied_and_truncated_file_is_followed(self) -> None:
         """A file that is copied and truncated is followed without gaps or repetition.
 
-        `copytruncate` rotates files in this way, for programs that never close their file.
+        With the option `copytruncate`, logrotate rotates files in this way, for programs that never
+        close their file.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -232,7 +233,7 @@ class FileRules(FileConformance):
     async def test_coverage_has_no_gaps(self) -> None:
         """Each `covered` interval starts at exactly the end of the previous interval, in bytes.
 
-        Operators rely on the ledger to see that nothing is missing.
+        Operators rely on the coverage ledger to see that nothing is missing.
         """
         async with self.harness() as harness:
             for _ in range(3):

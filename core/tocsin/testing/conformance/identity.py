@@ -32,7 +32,7 @@ class IdentityRules(Conformance):
         """A new version of an incident has the same `occurred_at`.
 
         `occurred_at` is the start of the incident. If the start changed, the reports of two periods
-        would count the incident.
+        could both count the incident.
         """
         async with self.harness() as harness:
             case = harness.put()

@@ -68,8 +68,9 @@ class ObjectChannelHarness(ChannelHarness):
     async def attempt(self, event: Event, *, waited: timedelta = timedelta(0)) -> Receipt:
         """Return the receipt of one attempt. Raises the errors of the channel.
 
-        A change goes to `follow`. The attempt starts `waited` after its claim. As in the service,
-        the recorded start of an unfinished attempt is the latest possible time.
+        Passes an event of a `ChangeType` to `follow`, and any other event to `deliver`. The attempt
+        starts `waited` after a node claims the delivery. While the attempt is unfinished, its
+        recorded start is the latest possible time, as in the service.
         """
         delivery = self._delivery(event)
         self._begun[event.id] = self.clock.now() + HEARTBEAT

@@ -177,7 +177,8 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_a_change_at_the_bound_of_a_window_is_read(self) -> None:
-        """A change on the exact second between two reads arrives.
+        """A change arrives even if its time is the exact second at which one read ends and the next
+        begins.
 
         If the SIEM filters with "later than", both reads omit the change.
         """

@@ -28,7 +28,7 @@ class RateLimitRules(HttpConformance):
     async def test_an_idle_read_makes_few_requests(self) -> None:
         """A read that finds nothing new makes at most twelve requests.
 
-        A provider reads once a minute, day and night.
+        By default, a provider reads once a minute, day and night.
         """
         async with self.harness() as harness:
             harness.put_many(PAGE)
@@ -85,7 +85,7 @@ class RateLimitRules(HttpConformance):
     async def test_a_read_can_be_cancelled(self) -> None:
         """A read that waits for the SIEM stops immediately when cancelled, and can be repeated.
 
-        Otherwise, a process that shuts down waits for the read until it is killed.
+        Otherwise, a process that shuts down would wait for the read, and finally be killed.
         """
         async with self.harness() as harness:
             harness.put()

@@ -44,7 +44,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_severities_are_known_in_any_case(self) -> None:
-        """Severities are recognized in any letter case: HIGH, High, high.
+        """Severities are recognized in any letter case, such as HIGH, High and high.
 
         Vendors change the letter case between versions, and mix letter cases within a version.
         """
@@ -60,8 +60,8 @@ class RecordRules(Conformance):
     async def test_an_unknown_severity_becomes_medium(self) -> None:
         """An unknown severity becomes Medium, with `severity_assumed`.
 
-        Vendors add severities. Otherwise, an incident with a new severity would be lost or look
-        harmless.
+        Vendors add severities. Without this rule, an incident with a new severity would be lost or
+        look harmless.
         """
         async with self.harness() as harness:
             places = harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -104,7 +104,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_statuses_are_known_in_any_case(self) -> None:
-        """Statuses are recognized in any letter case: CLOSED, Closed, closed.
+        """Statuses are recognized in any letter case, such as CLOSED, Closed and closed.
 
         Vendors change the letter case between versions, and mix letter cases within a version.
         """
@@ -145,7 +145,8 @@ class RecordRules(Conformance):
 
     @rule
     async def test_the_start_time_is_the_siems_own(self) -> None:
-        """`occurred_at` is the SIEM's time of the start, with its time zone.
+        """`occurred_at` is the start time of the incident according to the SIEM, with its time
+        zone.
 
         If the provider used the time of the read, the start would change with each read, and old
         incidents would seem new.

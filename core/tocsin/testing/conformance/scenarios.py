@@ -79,7 +79,7 @@ class ScenarioSuite(ObjectChannelSuite):
     """The scenarios that run with every fault at every request; list fewer for a slow receiver."""
 
     async def count_steps(self, story: ChannelScenario) -> tuple[int, list[ObjectShape]]:
-        """Return the number of requests for a scenario's event, and the resulting objects."""
+        """Return the number of requests for the event of a scenario, and the resulting objects."""
         async with self.harness() as harness:
             event = await story(harness)
             before = len(harness.simulator.requests)

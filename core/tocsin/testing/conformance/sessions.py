@@ -115,7 +115,7 @@ class SessionRules(HttpConformance):
     async def test_check_reports_an_unreachable_siem(self) -> None:
         """`check` reports an unreachable SIEM.
 
-        A wrong name, port or firewall rule is the most common mistake.
+        Wrong names, ports and firewall rules are the most common mistakes.
         """
         async with self.harness() as harness:
             await harness.hang_up()

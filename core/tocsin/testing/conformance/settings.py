@@ -62,7 +62,7 @@ class SettingsRules(Conformance):
     async def test_secrets_are_not_printed(self) -> None:
         """Printing a provider or its settings shows no secret.
 
-        Tracebacks and debuggers print the provider and its settings, and many people can read the
+        Tracebacks in logs can show the provider and its settings, and many people can read the
         logs.
         """
         async with self.harness() as harness:

@@ -116,8 +116,8 @@ class TextRules(Conformance):
 
     @rule
     async def test_members_of_another_type_do_not_stop_the_feed(self) -> None:
-        """A record with a member of an unexpected type is read or rejected, and all others are
-        read.
+        """A record with a member of an unexpected type is read or rejected, and all other records
+        are read.
 
         Otherwise, one malformed record would block all later records.
         """
