@@ -70,8 +70,8 @@ def create(
 ) -> None:
     """Create a consistent backup of the database.
 
-    The service can keep running. TOCSIN_BACKUP_DIR is the directory of the backups, and
-    TOCSIN_BACKUP_KEY_FILE the file with the key that encrypts them. The encryption key of the
+    The service can keep running. Set TOCSIN_BACKUP_DIR to the directory of the backups, and
+    TOCSIN_BACKUP_KEY_FILE to the file with the key that encrypts them. The encryption key of the
     database is not in the backup: store it elsewhere.
     """
     from tocsin.transfer import BackupMaker, Manifest, remove_old

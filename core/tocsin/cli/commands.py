@@ -49,7 +49,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "providers": CommandEntry("List providers with their sync status and last error.", "providers"),
     "coverage": CommandEntry(
-        "List the newest intervals, each read, lost or failed.", "providers", "coverage"
+        "List the newest time intervals and whether each was read, lost or failed.",
+        "providers",
+        "coverage",
     ),
     "quarantine": CommandEntry(
         "List the newest records that could not be parsed.", "providers", "quarantine"

@@ -136,7 +136,7 @@ def upgrade(
     """Create or upgrade the database schema, and list the migrations.
 
     With PostgreSQL, run this before nodes of the new version start; nodes of a compatible version
-    keep running. You can run this command again, or concurrently. With SQLite,
+    keep running. It is safe to run this command again, or on several machines at once. With SQLite,
     `tocsin serve` upgrades the schema when it starts.
     """
     settings = load_settings()

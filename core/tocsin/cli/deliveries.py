@@ -60,7 +60,9 @@ Destination = Annotated[str | None, typer.Option(help="Filter by destination.")]
 Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(DeliveryType)}.")]
 Since = Annotated[
     str | None,
-    typer.Option(help="Only events since this time, such as 24h (ago) or 2026-11-21T05:33:01Z."),
+    typer.Option(
+        help="Only events since this time, such as 24h (24 hours ago) or 2026-11-21T05:33:01Z."
+    ),
 ]
 Until = Annotated[str | None, typer.Option(help="Only events before this time.")]
 
@@ -193,7 +195,9 @@ def reroute(
     *,
     since: Annotated[
         str,
-        typer.Option(help="Start of the event time, such as 24h (ago) or 2026-11-21T05:33:01Z."),
+        typer.Option(
+            help="Only events since this time, such as 24h (24 hours ago) or 2026-11-21T05:33:01Z."
+        ),
     ],
     until: Until = None,
     dry_run: Annotated[

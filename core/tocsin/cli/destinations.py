@@ -104,7 +104,7 @@ def resume(
 ) -> None:
     """Resume a destination that stopped after failures.
 
-    If the destination is active, its deliveries that are on hold are sent. In the output,
+    If the destination is already active, its deliveries on hold are sent. In the output,
     `released` is the number of these deliveries.
     """
     path = admin_path("destinations", name, "resume")
@@ -123,9 +123,9 @@ def disable(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop sending to a destination, until a time or until it is enabled.
+    """Stop sending to a destination until a given time, or until someone enables it.
 
-    Its events are queued. Applying a file does not enable it.
+    Its events are queued. `tocsin apply` does not enable it.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 

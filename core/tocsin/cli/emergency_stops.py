@@ -46,5 +46,5 @@ def describe_past_stop(stop: Mapping[str, Any]) -> str:
     if stop["ended_at"] is not None:
         end = f"ended at {stop['ended_at']} by {stop['ended_by']}"
     else:
-        end = f"until {stop['until']}" if stop["until"] else "until it is enabled"
+        end = f"until {stop['until']}" if stop["until"] else "until someone enables it"
     return f"stopped by {stop['by']}, {end}" + (f": {stop['reason']}" if stop["reason"] else "")

@@ -164,7 +164,7 @@ def detections(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List alert titles by the number of their false positives.
+    """List alert titles, those with the most false positives first.
 
     Counts only incidents that have a disposition. Requires an API key with the scope
     `incidents:read`.

@@ -121,7 +121,7 @@ def start(
 ) -> None:
     """Start an investigation and print its report.
 
-    The service runs the investigation. Press Ctrl+C to stop waiting. The investigation continues
+    The service runs the investigation. To stop waiting, press Ctrl+C: the investigation continues
     in the background.
 
     Exit status: 0 if it completed, 1 if it failed or was cancelled.

@@ -113,7 +113,7 @@ def _records(proof: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield _record("incidents", name, None, count)
     yield _record("incidents", "quarantined records", None, proof["quarantined"])
     for waiting in proof["waiting_pushes"]:
-        numbers = f"numbers {waiting['stored'] + 1} to {waiting['accepted']} of the intake"
+        numbers = f"intake numbers {waiting['stored'] + 1} to {waiting['accepted']}"
         yield _record("waiting pushes", waiting["provider"], waiting["since"], numbers)
     for stop in proof["stops"]:
         name = f"{stop['kind']}:{stop['name']}"

@@ -94,9 +94,10 @@ def disable(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop reading a provider, until a time or until it is enabled.
+    """Stop reading a provider until a given time, or until someone enables it.
 
-    Pushes are refused with 503, and backfills wait. Afterwards, reads continue where they ended.
+    Pushes are refused with 503, and backfills wait. After the stop, reads resume where they left
+    off.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -161,7 +162,7 @@ def coverage(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the newest intervals, each read, lost or failed."""
+    """List the newest time intervals and whether each was read, lost or failed."""
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)

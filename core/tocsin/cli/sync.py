@@ -61,7 +61,8 @@ def backfill(
     *,
     provider: Annotated[str, typer.Option(help="Name of the provider in plugins.toml.")],
     from_: Annotated[
-        str, typer.Option("--from", help="Start time, such as 7d (ago) or 2026-11-01T00:00:00Z.")
+        str,
+        typer.Option("--from", help="Start time, such as 7d (7 days ago) or 2026-11-01T00:00:00Z."),
     ],
     to: Annotated[str | None, typer.Option(help="End time. Default: now.")] = None,
     alert: Annotated[bool, typer.Option("--alert", help="Send alerts for new incidents.")] = False,

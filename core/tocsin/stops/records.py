@@ -75,7 +75,9 @@ class EmergencyStop:
 
     def describe(self) -> str:
         """Return who stopped it, until when and why."""
-        until = "until it is enabled" if self.until is None else f"until {isoformat(self.until)}"
+        until = (
+            "until someone enables it" if self.until is None else f"until {isoformat(self.until)}"
+        )
         return f"by {self.by}, {until}" + (f": {self.reason}" if self.reason else "")
 
     def represent(self) -> dict[str, Any]:

@@ -41,7 +41,7 @@ UNAUTHORIZED_PUSH = ProblemType(
 UNAUTHORIZED_WEBHOOK = ProblemType(
     "invalid-webhook-credential",
     401,
-    "Invalid signature or secret of a webhook.",
+    "The signature or secret of the webhook is not valid.",
     path=f"/api/ticket-events/{DESTINATION}",
 )
 METRICS_TOKEN_REQUIRED = ProblemType(

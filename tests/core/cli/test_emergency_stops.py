@@ -52,7 +52,7 @@ def test_the_length_of_a_stop_is_a_duration_or_a_time():
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({}, "stopped by ana, until it is enabled"),
+        ({}, "stopped by ana, until someone enables it"),
         ({"until": "T1", "reason": "Busy"}, "stopped by ana, until T1: Busy"),
         ({"ended_at": "T2", "ended_by": "system"}, "stopped by ana, ended at T2 by system"),
     ],

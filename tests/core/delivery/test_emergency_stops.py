@@ -47,7 +47,7 @@ async def test_the_file_does_not_undo_it_not_even_by_removing_and_restoring(data
     await apply_file(database, clock, "https://soc.example.org/")
     restored = await database.read(load_destination, "soc")
     assert (restored.state, restored.reason) == (DestinationState.DISABLED, StopReason.MANUAL)
-    assert restored.detail == "by ana, until it is enabled"
+    assert restored.detail == "by ana, until someone enables it"
 
 
 async def test_it_is_enabled_at_its_time_once(database, clock):

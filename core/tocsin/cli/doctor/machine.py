@@ -55,7 +55,7 @@ def examine_disks(area: Area, settings: Settings) -> None:
 def _examine_disk(area: Area, shown: str, folder: Path) -> None:
     disk, files = shutil.disk_usage(folder), os.statvfs(folder)
     share = disk.free / disk.total
-    found = f"{shown}: {disk.free / 2**30:.1f} GiB free, {share:.0%}"
+    found = f"{shown}: {disk.free / 2**30:.1f} GiB ({share:.0%}) free"
     remedy = (
         "free up disk space, or set [retention] in plugins.toml; "
         "see docs/operators/growth.md#retention"

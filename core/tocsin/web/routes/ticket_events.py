@@ -7,6 +7,7 @@ from tocsin.hookspecs import PushRequest
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.parsing import read_body, require_json
+from tocsin.web.problems import PATH_NOT_FOUND
 from tocsin.web.schemas.ticket_events import EventReceipt, TicketEvent
 
 
@@ -38,5 +39,6 @@ ENDPOINTS = (
         body=TicketEvent,
         response=EventReceipt,
         status=202,
+        problems=(PATH_NOT_FOUND,),
     ),
 )

@@ -123,14 +123,14 @@ ACTIONS = (
         handler=update_provider,
         page="/providers",
         body=read_stop,
-        message="Provider disabled. It is not read, and pushes are refused, until it is enabled.",
+        message="Provider disabled. Until someone enables it, it is not read, and pushes are refused.",
     ),
     ConsoleAction(
         path="/providers/{provider}/start",
         handler=update_provider,
         page="/providers",
         body=lambda _: {"enabled": True},
-        message="Provider enabled. Reads continue where they ended.",
+        message="Provider enabled. Reads resume where they left off.",
     ),
     ConsoleAction(
         path="/admin/new-backfill",
