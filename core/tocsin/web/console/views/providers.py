@@ -123,7 +123,7 @@ ACTIONS = (
         handler=update_provider,
         page="/providers",
         body=read_stop,
-        message="Provider disabled. Until someone enables it, it is not read, and pushes are refused.",
+        message="Provider disabled. It is not read, and its pushes are refused.",
     ),
     ConsoleAction(
         path="/providers/{provider}/start",
