@@ -175,10 +175,12 @@ class Bare:
 
 
 def _is_waiting(connection: Connection) -> bool:
-    unrouted = select(events.c.id).where(events.c.routed.is_(False))
-    pending = select(deliveries.c.id).where(
-        deliveries.c.destination == "receiver",
-        is_stored_as("pending"),
+    # ordered, so that PostgreSQL takes the index even before it has statistics
+    unrouted = select(events.c.id).where(events.c.routed.is_(False)).order_by(events.c.id)
+    pending = (
+        select(deliveries.c.id)
+        .where(deliveries.c.destination == "receiver", is_stored_as("pending"))
+        .order_by(deliveries.c.due_at)
     )
     return any(connection.execute(query.limit(1)).first() for query in (unrouted, pending))
 

@@ -15,6 +15,7 @@ from tocsin.store.clocks import (
 from tocsin.store.database import Database, Operation, P
 from tocsin.store.driver_queries import DriverQuery, load_stored
 from tocsin.store.epochs import (
+    EPOCH_MEMBER,
     JUMP,
     Epoch,
     Head,
@@ -138,6 +139,7 @@ from tocsin.store.write_marks import (
 __all__ = [
     "AUDIT_POSITION",
     "CLOCK_TOLERANCE",
+    "EPOCH_MEMBER",
     "ERASURE_KEY",
     "INCIDENT_CHANGE",
     "INCIDENT_NUMBER",

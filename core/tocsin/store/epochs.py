@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, ScalarSelect, insert, select, update
+from sqlalchemy import Connection, ScalarSelect, func, insert, literal_column, select, update
+from sqlalchemy.dialects.postgresql import JSONB
 
 from tocsin.store.notifications import lock_exclusively
 from tocsin.store.statements import INCIDENT_CHANGE, INCIDENT_NUMBER
@@ -90,6 +91,10 @@ _HEAD = (
 )
 # As text: a transaction that stores one event would spend a fifth of its time on building it
 _NUMBER = "SELECT max(number) FROM epochs"
+EPOCH_MEMBER = func.jsonb_build_object(
+    literal_column("'epoch'"), select(func.max(epochs.c.number)).scalar_subquery(), type_=JSONB()
+)
+"""The number of the current epoch as a member of a document, for statements of PostgreSQL."""
 _EPOCHS = select(*(epochs.c[name] for name in Epoch.__slots__)).order_by(epochs.c.number)
 
 

@@ -37,11 +37,11 @@ class InsertSet:
         dialect: Dialect,
         *,
         prefix: str = "",
-        added: Mapping[str, ColumnElement[int]] | None = None,
+        added: Mapping[str, ColumnElement[Any]] | None = None,
     ) -> None:
         """Insert the columns `names`; the parameters have these names, with the prefix.
 
-        The values of `added` are added to those of their columns.
+        The values of `added` are added to those of their columns; to a document, its members.
         """
         types = [statement.table.c[name].type.dialect_impl(dialect) for name in names]
         items = [choose_array_type(type_) for type_ in types]
@@ -55,7 +55,9 @@ class InsertSet:
             for value, type_ in zip(rows.c, types, strict=True)
         ]
         for name, more in (added or {}).items():
-            values[names.index(name)] += more
+            at = names.index(name)
+            is_document = isinstance(types[at], JSON)
+            values[at] = values[at].concat(more) if is_document else values[at] + more
         self.statement = statement.from_select(list(names), select(*values), include_defaults=False)
         self._names = [prefix + name for name in names]
         self._processors = [type_.bind_processor(dialect) for type_ in types]

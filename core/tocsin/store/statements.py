@@ -74,10 +74,13 @@ class BulkStatement:
         names: Sequence[str],
         *,
         together: int = 1,
+        added: Mapping[str, ColumnElement[Any]] | None = None,
     ) -> None:
+        """Take a statement; PostgreSQL adds `added` to the values of columns, as InsertSet says."""
         self._statement = statement
         self.names = tuple(names)
         self._together = together
+        self._added = added
         self._prepared: dict[str, _Prepared] = {}
         self._set: tuple[str, InsertSet] | None = None
 
@@ -128,7 +131,7 @@ class BulkStatement:
 
     def _insert_set(self, connection: Connection, rows: Iterable[Row]) -> None:
         if self._set is None:
-            built = self.build_set(connection)
+            built = self.build_set(connection, added=self._added)
             self._set = str(built.statement.compile(dialect=connection.dialect)), built
         text, built = self._set
         remaining = iter(rows)
