@@ -216,11 +216,11 @@ class ObjectChannel(Channel[S]):
     ) -> Sequence[str]:
         """Return the IDs of the objects that a webhook of the receiver names.
 
-        These can be IDs of parents, if `read_statuses` returns a `parent_id`. Tocsin reads the
-        statuses of these objects at the receiver, and uses nothing else of the body. Before you
-        parse the body, check that the webhook proves knowledge of `settings.webhook_secret`;
-        otherwise, raise `CredentialsRefused`. Perform no I/O. If you implement this method, declare
-        the setting `webhook_secret` as a `WebhookSecret`.
+        A webhook can also name a parent, if `read_statuses` returns its ID as `parent_id`. Tocsin
+        reads the statuses of these objects at the receiver, and uses nothing else of the body.
+        Before you parse the body, check that the webhook proves knowledge of
+        `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
+        implement this method, declare the setting `webhook_secret` as a `WebhookSecret`.
         """
         raise NotImplementedError
 

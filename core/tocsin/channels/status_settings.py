@@ -66,6 +66,6 @@ def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:
 
 
 def require_status_interval(settings: Any) -> None:
-    """Raise ValueError if `webhook_secret` is set, but the statuses are never read."""
+    """Raise ValueError if `webhook_secret` is set, but `status_interval` is not."""
     if settings.webhook_secret is not None and settings.status_interval is None:
         raise ValueError("webhook_secret: set status_interval too, so that statuses are read")

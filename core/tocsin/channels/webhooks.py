@@ -26,7 +26,7 @@ def require_webhook_token(settings: Any, request: PushRequest) -> None:
 
 
 def parse_webhook_body(request: PushRequest) -> Mapping[str, Any]:
-    """Return the JSON object of an authentic webhook; empty if the body is none."""
+    """Return the body of an authentic webhook; empty if the body is not a JSON object."""
     try:
         found = parse_json(request.body)
     except ValueError:

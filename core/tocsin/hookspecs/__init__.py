@@ -112,7 +112,7 @@ def tocsin_intakes() -> type[Intake]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
-    """Return directories with templates, `<receiver>/<event>.json.j2`. Called once, at startup."""
+    """Return the directories of templates `<receiver>/<event>.json.j2`. Called once, at startup."""
 
 
 @hookspec
@@ -120,8 +120,8 @@ def tocsin_event(event: Event) -> None:
     """Handle a committed event. Called for each event, and again later if the call raises.
 
     Events pass through the delivery queue, so a restart never loses an event but can repeat one. To
-    recognize a repeated event, use `id`. A plain function runs in a separate thread. A coroutine
-    function runs in the event loop and must never block it.
+    recognize a repeated event, use `event.id`. A plain function runs in a separate thread. A
+    coroutine function runs in the event loop and must never block it.
     """
 
 
@@ -130,8 +130,9 @@ def tocsin_incident_changed(event: Event) -> None:
     """Handle a changed severity, status or disposition of an incident.
 
     `event.data["changes"]` has the old and the new value of each changed member, such as
-    `{"status": {"from": "New", "to": "Closed"}}`, next to the current `severity`, `status` and
-    `disposition`. Called like `tocsin_event`, for changes since the plugin was enabled.
+    `{"status": {"from": "New", "to": "Closed"}}`. `event.data` also has the current `severity`,
+    `status` and `disposition`. Called like `tocsin_event`, for changes since the plugin was
+    enabled.
     """
 
 
@@ -141,8 +142,8 @@ def tocsin_investigation_finished(event: Event) -> None:
 
     `event.data` has `session_id`, `run`, `status`, `created_by`, `schedule_id` (None if a person or
     a program started the investigation), `title`, `risk_score` and `error`.
-    `event.context["report"]` is the report, if there is one. Not called for cancelled runs.
-    Otherwise called like `tocsin_event`, for runs that end after the plugin was enabled.
+    `event.context["report"]` is the report, if there is one. Called like `tocsin_event`, for runs
+    that end after the plugin was enabled, except for cancelled runs.
     """
 
 

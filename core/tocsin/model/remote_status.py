@@ -20,7 +20,7 @@ class RemoteStatus:
     version: str | None = None
     """The receiver's version of the object, such as the time of its last change."""
     parent_id: str | None = None
-    """ID of another object that has this status, such as the case of an alert."""
+    """The ID of the object from which this object gets its status, such as the case of an alert."""
 
 
 class StatusMismatch(Vocabulary):
