@@ -36,6 +36,7 @@ from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _
 from tocsin.delivery import (
     ChannelFactory,
     DestinationValidator,
+    MessageActionInbox,
     Renderer,
     SampleSender,
     WebhookInbox,
@@ -251,6 +252,7 @@ def destination_parts(
         ),
         "samples": SampleSender(channels, renderer, clock, settings.public_url),
         "webhooks": WebhookInbox(channels, database, clock),
+        "message_actions": MessageActionInbox(channels, database, clock),
     }
 
 

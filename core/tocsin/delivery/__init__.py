@@ -10,6 +10,7 @@ from tocsin.delivery.destinations.lifecycle import (
     resume_destination,
     update_destination,
 )
+from tocsin.delivery.destinations.message_actions import MessageActionInbox
 from tocsin.delivery.destinations.preview import Preview
 from tocsin.delivery.destinations.reconciliation import (
     apply_destinations,
@@ -130,6 +131,7 @@ __all__ = [
     "DestinationState",
     "DestinationValidator",
     "InvalidDestinationError",
+    "MessageActionInbox",
     "NewSuppression",
     "NoSuchDeliveryError",
     "NoSuchDestinationError",

@@ -30,6 +30,7 @@ from tocsin.hookspecs.intake import (
     QueuedPush,
 )
 from tocsin.hookspecs.investigator import Investigator, QueryClient
+from tocsin.hookspecs.message_actions import MessageAction
 from tocsin.hookspecs.provider import Capability, Provider, PushRequest
 from tocsin.hookspecs.retirement import ApiRetirement
 from tocsin.hookspecs.tools import (
@@ -62,6 +63,7 @@ __all__ = [
     "IntakePush",
     "Investigator",
     "Knowledge",
+    "MessageAction",
     "Metric",
     "NoAttempts",
     "NoIntake",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -14,6 +14,8 @@ from tocsin.conditions import ConditionText
 from tocsin.errors import Refused
 from tocsin.fields import Duration, FileOnly, LocalPath, Network, PluginSettings
 from tocsin.hookspecs.configurable import Configurable
+from tocsin.hookspecs.message_actions import MessageAction
+from tocsin.hookspecs.provider import PushRequest
 from tocsin.model import Delivery, EventType, Health, Receipt, Severity
 from tocsin.redaction import list_secret_values
 
@@ -193,3 +195,28 @@ class Channel(Configurable[S], ABC):
         the same change. Raises the same errors as `deliver`.
         """
         raise Refused("this channel cannot follow changes")
+
+    @classmethod
+    def parse_action(
+        cls,
+        settings: Any,
+        request: PushRequest,
+        now: datetime,
+        *,
+        public_url: str,
+    ) -> MessageAction | None:
+        """Return the button that a person pressed in a message of this Tocsin.
+
+        None if the request is about something else. Raises `CredentialsRefused` unless the request
+        is signed by the receiver and recent; do not parse the body before. Never take the number of
+        the incident from the message without a proof that Tocsin put it there. `public_url`
+        is that of `tools`. Perform no I/O.
+        """
+        raise NotImplementedError
+
+    async def reply(self, action: MessageAction, text: str) -> None:
+        """Show a text to the person who pressed a button, and to nobody else.
+
+        Implement this method together with `parse_action`. Raises the same errors as `deliver`.
+        """
+        raise NotImplementedError

@@ -36,7 +36,10 @@ from tocsin.shapes import RecordContract, ShapeRecorder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushRequest:
-    """A request to `/api/push/<name>` or `/api/ticket-events/<name>`, before authentication."""
+    """A request to `/api/push/`, `/api/ticket-events/` or `/api/message-actions/` and a name.
+
+    It is not authenticated yet.
+    """
 
     headers: Mapping[str, str]
     """Header names are case-insensitive."""

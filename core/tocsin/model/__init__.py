@@ -71,7 +71,12 @@ from tocsin.model.report import (
     Verdict,
 )
 from tocsin.model.tactics import TACTICS, name_tactic, parse_tactics, sort_tactics
-from tocsin.model.triage import DispositionFilter, DispositionSource, IncidentDisposition
+from tocsin.model.triage import (
+    DispositionFilter,
+    DispositionSource,
+    IncidentDisposition,
+    MessageButton,
+)
 from tocsin.model.vocabulary import EntityKind, IncidentStatus, Json, Severity, Vocabulary
 
 __all__ = [
@@ -121,6 +126,7 @@ __all__ = [
     "ListSources",
     "Marking",
     "Match",
+    "MessageButton",
     "Neighborhood",
     "NetworkFlow",
     "Node",

@@ -15,6 +15,26 @@ class IncidentDisposition(Vocabulary):
     UNDETERMINED = "undetermined"
 
 
+class MessageButton(Vocabulary):
+    """Button of a chat message with which people triage an incident."""
+
+    ACKNOWLEDGE = "acknowledge"
+    ASSIGN = "assign"
+    """Assigns the incident to the person."""
+    TRUE_POSITIVE = IncidentDisposition.TRUE_POSITIVE.value
+    BENIGN_TRUE_POSITIVE = IncidentDisposition.BENIGN_TRUE_POSITIVE.value
+    FALSE_POSITIVE = IncidentDisposition.FALSE_POSITIVE.value
+    DUPLICATE = IncidentDisposition.DUPLICATE.value
+    UNDETERMINED = IncidentDisposition.UNDETERMINED.value
+
+    @property
+    def disposition(self) -> IncidentDisposition | None:
+        """The disposition that the button sets; None if it sets none."""
+        if self in {MessageButton.ACKNOWLEDGE, MessageButton.ASSIGN}:
+            return None
+        return IncidentDisposition(self.value)
+
+
 class DispositionFilter(Vocabulary):
     """Disposition in a filter."""
 

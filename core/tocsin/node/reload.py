@@ -21,6 +21,7 @@ from tocsin.delivery import (
     ChannelFactory,
     Destination,
     DestinationValidator,
+    MessageActionInbox,
     Renderer,
     SampleSender,
     WebhookInbox,
@@ -334,6 +335,7 @@ class Reloader:
         )
         services.samples = SampleSender(channels, used, node.clock, node.settings.public_url)
         services.webhooks = WebhookInbox(channels, node.database, node.clock)
+        services.message_actions = MessageActionInbox(channels, node.database, node.clock)
         self._channels = channels
         return [] if renderer is None else ["templates"]
 

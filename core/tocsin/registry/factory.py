@@ -68,7 +68,7 @@ class PluginFactory:
         attempts: AttemptLog | None = None,
     ) -> None:
         self._clock = clock
-        self._public_url = public_url
+        self.public_url = public_url
         self._environment = environment or Environment()
         self._knowledge = knowledge or NoKnowledge()
         self._attempts = attempts or NoAttempts()
@@ -99,7 +99,7 @@ class PluginFactory:
             sockets=open_sockets(**options),
             clock=self._clock,
             log=cast("FilteringBoundLogger", log),
-            public_url=self._public_url,
+            public_url=self.public_url,
             environment=self._environment,
             knowledge=self._knowledge if _matches_base(Enricher, kind) else NoKnowledge(),
             attempts=self._attempts if _matches_base(Channel, kind) else NoAttempts(),

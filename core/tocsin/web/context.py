@@ -27,7 +27,12 @@ from tocsin.credentials import (
     Principal,
     Scope,
 )
-from tocsin.delivery import DestinationValidator, SampleSender, WebhookInbox
+from tocsin.delivery import (
+    DestinationValidator,
+    MessageActionInbox,
+    SampleSender,
+    WebhookInbox,
+)
 from tocsin.enrichment import IncidentEnricher
 from tocsin.erasure import Eraser
 from tocsin.incidents import ProviderFacts, PushInbox
@@ -148,6 +153,7 @@ class ApiServices:
     destination_validator: DestinationValidator
     samples: SampleSender
     webhooks: WebhookInbox
+    message_actions: MessageActionInbox
     inbox: PushInbox
     enricher: IncidentEnricher
     eraser: Eraser
@@ -287,6 +293,8 @@ class Endpoint:
     query: type[QueryModel] = QueryModel
     body: type[BodyModel] | None = None
     body_required: bool = True
+    is_form: bool = False
+    """Whether the body is a form (`application/x-www-form-urlencoded`)."""
     is_brief: bool = False
     """Whether its handler finds a few rows by their keys, which is not worth a thread."""
     direct: Callable[[DirectRequest, ApiServices], DirectQuery | None] | None = None

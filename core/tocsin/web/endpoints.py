@@ -27,6 +27,7 @@ from tocsin.web.routes import (
     incident_context,
     incidents,
     investigations,
+    message_actions,
     oauth,
     plugins,
     providers,
@@ -114,6 +115,7 @@ ENDPOINTS = (
     *graph.ENDPOINTS,
     *push.ENDPOINTS,
     *ticket_events.ENDPOINTS,
+    *message_actions.ENDPOINTS,
     *service.ENDPOINTS,
     Endpoint(
         method="GET",

@@ -92,10 +92,16 @@ def validate(members: dict[str, Any], model: type[Model]) -> Model:
 
 def require_json(request: web.Request) -> None:
     """Raise ProblemError (411, 415) unless the request declares a JSON body."""
+    require_media_type(request, "application/json")
+
+
+def require_media_type(request: web.Request, media_type: str) -> None:
+    """Raise ProblemError (411, 415) unless the request declares a body of this type."""
     if not any(name in request.headers for name in _FRAMING):
         raise LENGTH_REQUIRED.error()
-    if request.content_type != "application/json":
-        raise UNSUPPORTED_MEDIA_TYPE.error(_ACCEPT)
+    if request.content_type != media_type:
+        # RFC 9110 section 12.5.1: in a response, Accept names what the next request may contain.
+        raise UNSUPPORTED_MEDIA_TYPE.error({"Accept": media_type}, media_type=media_type)
 
 
 async def read_body(request: web.Request) -> bytes:
@@ -108,8 +114,6 @@ async def read_body(request: web.Request) -> bytes:
 
 
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
-# RFC 9110 section 12.5.1: in a response, Accept names what the next request may contain.
-_ACCEPT = {"Accept": "application/json"}
 
 
 def invalid_request(where: str, errors: list[dict[str, str]]) -> ProblemError:

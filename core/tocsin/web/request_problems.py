@@ -93,7 +93,10 @@ LENGTH_REQUIRED = ProblemType(
     "length-required", 411, "Send a body with a Content-Length header or with chunked encoding."
 )
 UNSUPPORTED_MEDIA_TYPE = ProblemType(
-    "unsupported-media-type", 415, "Send the body as application/json."
+    "unsupported-media-type",
+    415,
+    "Send the body as {media_type}.",
+    example={"media_type": "application/json"},
 )
 INVALID_REQUEST = ProblemType(
     "invalid-request",

@@ -27,7 +27,12 @@ from tocsin.credentials import (
     open_oidc,
     open_tokens,
 )
-from tocsin.delivery import DestinationValidator, SampleSender, WebhookInbox
+from tocsin.delivery import (
+    DestinationValidator,
+    MessageActionInbox,
+    SampleSender,
+    WebhookInbox,
+)
 from tocsin.enrichment import IncidentEnricher
 from tocsin.erasure import Eraser
 from tocsin.incidents import DOCUMENT_VERSION, ProviderFacts, PushInbox
@@ -55,6 +60,7 @@ class NodeServices(TypedDict):
     destination_validator: DestinationValidator
     samples: SampleSender
     webhooks: WebhookInbox
+    message_actions: MessageActionInbox
     inbox: PushInbox
     enricher: IncidentEnricher
     metrics: Metrics

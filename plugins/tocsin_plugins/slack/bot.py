@@ -85,13 +85,13 @@ class Bot:
             return await self.deliver(delivery)
         try:
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
-                await self._update(thread, render_content(delivery))
+                await self._update(thread, self._render(delivery))
         except TimeoutError:
             raise TryLater("Slack did not respond before the timeout") from None
         return Receipt(status=200, remote_id=delivery.remote_id)
 
     async def _deliver(self, delivery: Delivery) -> Receipt:
-        body = render_content(delivery)
+        body = self._render(delivery)
         thread = find_thread(delivery, self._channel)
         workspace = await self._address()
         answer = await self._found(delivery, thread)
@@ -108,6 +108,9 @@ class Bot:
             remote_id=message.remote_id(self._channel),
             remote_url=message.link(workspace, self._channel) if workspace else None,
         )
+
+    def _render(self, delivery: Delivery) -> dict[str, Any]:
+        return render_content(delivery, self._settings, self._tools.public_url)
 
     async def _settle(self, delivery: Delivery) -> None:
         """Wait until a search finds the messages of an earlier attempt."""

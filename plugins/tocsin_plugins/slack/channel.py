@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
-from tocsin import Channel, Delivery, Health, Receipt, Tools
+import orjson
+
+from tocsin import (
+    Broken,
+    Channel,
+    Delivery,
+    Health,
+    MessageAction,
+    PushRequest,
+    Receipt,
+    Tools,
+)
 from tocsin_plugins.slack.bot import Bot
 from tocsin_plugins.slack.incoming_webhook import IncomingWebhook
+from tocsin_plugins.slack.interactions import parse_interaction
 from tocsin_plugins.slack.settings import Settings as SlackSettings
+
+_REPLY_TIMEOUT = timedelta(seconds=2)
 
 
 class Slack(Channel[SlackSettings]):
@@ -41,3 +57,29 @@ class Slack(Channel[SlackSettings]):
         if isinstance(self._way, IncomingWebhook):
             return await super().follow(delivery)
         return await self._way.follow(delivery)
+
+    @classmethod
+    def parse_action(
+        cls, settings: SlackSettings, request: PushRequest, now: datetime, *, public_url: str
+    ) -> MessageAction | None:
+        """Return the button that a person pressed, if Slack signed the request."""
+        return parse_interaction(settings, request, now, public_url)
+
+    async def reply(self, action: MessageAction, text: str) -> None:
+        """Show a text to the person who pressed a button, below the message."""
+        assert action.reply_to is not None  # noqa: S101 - otherwise, it is not called
+        content = {"response_type": "ephemeral", "replace_original": False, "text": _escape(text)}
+        response = await self.tools.http.request(
+            "POST",
+            action.reply_to,
+            headers={"Content-Type": "application/json; charset=utf-8"},
+            content=orjson.dumps(content),
+            timeout=_REPLY_TIMEOUT,
+        )
+        if response.status != HTTPStatus.OK:
+            raise Broken(f"Slack returned {response.status} to a reply")
+
+
+def _escape(text: str) -> str:
+    """Escape text for a message: https://docs.slack.dev/messaging/formatting-message-text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

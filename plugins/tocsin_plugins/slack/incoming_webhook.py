@@ -61,11 +61,12 @@ class IncomingWebhook:
 
     async def deliver(self, delivery: Delivery) -> Receipt:
         """Post the event. The receipt has no ID: webhooks return none."""
+        body = render_content(delivery, self._settings, self._tools.public_url)
         response = await self._tools.http.request(
             "POST",
             self._url.get_secret_value(),
             headers={"Content-Type": "application/json; charset=utf-8"},
-            content=orjson.dumps(render_content(delivery) | PLAIN_TEXT_OPTIONS),
+            content=orjson.dumps(body | PLAIN_TEXT_OPTIONS),
             timeout=self._settings.timeout,
         )
         return self._judge(response)

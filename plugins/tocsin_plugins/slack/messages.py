@@ -9,6 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 from tocsin import Delivery, Event, Misconfigured, Refused, parse_json
+from tocsin_plugins.slack.buttons import ButtonValues, add_buttons
+from tocsin_plugins.slack.settings import Settings
 from tocsin_plugins.slack.web_api import WebApi
 
 _PER_PAGE = 200  # recommended by Slack
@@ -81,11 +83,17 @@ def _in(channel: str, remote_id: str | None) -> str | None:
     return ts if there == channel and _TS.fullmatch(ts) else None
 
 
-def render_content(delivery: Delivery) -> dict[str, Any]:
-    """Return the rendered message of the event; `Misconfigured` if it is not a message."""
+def render_content(delivery: Delivery, settings: Settings, public_url: str) -> dict[str, Any]:
+    """Return the rendered message of the event, with the buttons of the destination.
+
+    Raises `Misconfigured` if it is not a message.
+    """
     body = parse_json(delivery.render("body"))
     if not isinstance(body, dict):
         raise Misconfigured('the template must return a JSON object, such as {"blocks": [...]}')
+    if settings.buttons and settings.signing_secret is not None:
+        values = ButtonValues(public_url, settings.signing_secret.get_secret_value())
+        add_buttons(body, delivery, settings.buttons, values)
     return body
 
 

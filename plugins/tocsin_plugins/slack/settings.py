@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
-from tocsin import Channel, EventType, ServerUrl
+from tocsin import Channel, EventType, MessageButton, ServerUrl
 
 OFFICIAL_HOSTS = ("slack.com", "slack-gov.com")
 """Domains of Slack."""
@@ -54,6 +55,15 @@ BotToken = Annotated[SecretStr, AfterValidator(_token)]
 ChannelId = Annotated[str, StringConstraints(pattern=r"^[CGD][A-Z0-9]{8,20}$")]
 """Slack's ID of a conversation, which stays when its name changes."""
 
+USER_ID = r"^[UW][A-Z0-9]{5,20}$"
+"""Slack's ID of a person."""
+
+PersonName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^\P{Cc}+$"),
+]
+"""Name of a person in Tocsin."""
+
 WebhookUrl = Annotated[SecretStr, AfterValidator(_webhook_url)]
 """URL of an incoming webhook, which is its credential."""
 
@@ -82,6 +92,24 @@ class Settings(Channel.Settings):
         default=False,
         description="Update the message of an incident whose severity, status or disposition "
         "changes, and reply with the reports of investigations that people start. Bots only.",
+    )
+    buttons: tuple[MessageButton, ...] = Field(
+        default=(),
+        max_length=len(MessageButton),
+        description="Buttons of incident messages: `acknowledge`, `assign`, and dispositions, "
+        "which become a menu. Requires `signing_secret` and `people`.",
+    )
+    signing_secret: SecretStr | None = Field(
+        default=None,
+        min_length=16,
+        max_length=200,
+        description="Signing secret of the Slack app, with which Slack signs requests for buttons.",
+    )
+    people: Mapping[Annotated[str, StringConstraints(pattern=USER_ID)], PersonName] = Field(
+        default={},
+        max_length=500,
+        description="People who can use the buttons: their names in Tocsin by Slack user ID, such "
+        'as `{ U0123456789 = "ana" }`. Everyone else is refused.',
     )
     api_url: ServerUrl = Field(
         default="https://slack.com/api",
@@ -115,6 +143,18 @@ class Settings(Channel.Settings):
                 "follow_changes requires bot_token and channel: an incoming webhook cannot change "
                 "messages"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _buttons_for_people(self) -> Self:
+        given = bool(self.buttons), self.signing_secret is not None, bool(self.people)
+        if any(given) and not all(given):
+            raise ValueError(
+                "set buttons, signing_secret and people together, or none of them: without "
+                "signing_secret and people, nobody can use the buttons"
+            )
+        if len(set(self.buttons)) < len(self.buttons):
+            raise ValueError("buttons: name each button once")
         return self
 
     @model_validator(mode="after")

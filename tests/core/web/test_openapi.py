@@ -25,7 +25,9 @@ pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 ADMIN = "/api/admin"
 PUSH = "/api/push/{provider}"
-TICKET_EVENTS = "/api/ticket-events/{destination}"  # which reveals no destination
+# These reveal no destination
+TICKET_EVENTS = "/api/ticket-events/{destination}"
+MESSAGE_ACTIONS = "/api/message-actions/{destination}"
 KEYS = "/api/admin/api-keys"
 INCIDENTS = "/api/v1/incidents"
 SENDER = {"Authorization": f"Bearer {PUSH_TOKEN}"}
@@ -152,7 +154,7 @@ async def test_every_way_to_be_refused_is_told(document):
         assert "500" in responses
         assert ("401" in responses) == ("429" in responses) == (path not in public)
         assert ("304" in responses) == (method == "get")
-        assert ("{" in path) <= ("404" in responses or path == TICKET_EVENTS)
+        assert ("{" in path) <= ("404" in responses or path in (TICKET_EVENTS, MESSAGE_ACTIONS))
         assert "X-Request-Id" in responses["500"]["headers"]
         if "429" in responses:
             assert {"Retry-After", "RateLimit"} <= set(responses["429"]["headers"])
@@ -381,6 +383,7 @@ CALLS = [
 async def test_every_answer_is_as_described(api, document, clock):
     called = {(method, path) for method, path, _ in CALLS}
     called.add(("POST", TICKET_EVENTS))  # in test_ticket_events.py, with a tracker
+    called.add(("POST", MESSAGE_ACTIONS))  # in test_message_actions.py, with Slack
     assert called == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
     await api.services.database.write(add_incidents, entities=[("ip", "192.0.2.1")])
     await api.services.database.write(add_quarantined, "edge", clock.now())

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from slack_requests import SIGNING_SECRET
 from tocsin import (
     Channel,
     CredentialsRefused,
@@ -64,6 +65,7 @@ def test_the_defaults_are_those_of_the_code():
 @pytest.mark.parametrize("sample", samples("toml"))
 def test_the_destinations_are_valid(sample, monkeypatch, tmp_path):
     monkeypatch.setenv("SLACK_BOT_TOKEN", TOKEN)
+    monkeypatch.setenv("SLACK_SIGNING_SECRET", SIGNING_SECRET)
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/slack-webhook").write_text("https://hooks.slack.com/services/T/B/x")
     file = tomllib.loads(sample)

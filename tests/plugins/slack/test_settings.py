@@ -138,4 +138,4 @@ def test_a_private_stand_in_is_reached_where_that_is_allowed():
 
 
 def test_secrets_are_references():
-    assert Slack.Settings.secret_fields() == {"bot_token", "webhook_url"}
+    assert Slack.Settings.secret_fields() == {"bot_token", "signing_secret", "webhook_url"}

@@ -94,6 +94,11 @@ class ChannelFactory:
         self._maker = maker
         self._decrypt = decrypt
 
+    @property
+    def public_url(self) -> str:
+        """The public URL of Tocsin, as in the tools of the channels."""
+        return self._maker.public_url
+
     async def make(self, destination: DestinationLike) -> LivePlugin[Channel]:
         """Return the started channel; OperatorError if this node cannot provide it."""
         if destination.managed_by is ManagedBy.PLUGIN:

@@ -145,7 +145,7 @@ def _query_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
 
 
 def _request_body(model: type[BaseModel], endpoint: Endpoint) -> dict[str, Any]:
-    media_type = FORM_MEDIA_TYPE if endpoint.access is AccessRole.CLIENT else JSON
+    media_type = FORM_MEDIA_TYPE if endpoint.is_form else JSON
     content = {media_type: {"schema": reference(model)}}
     return {"required": endpoint.body_required, "content": content}
 

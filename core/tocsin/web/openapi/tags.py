@@ -63,8 +63,8 @@ TAGS = (
     ),
     EndpointTag(
         "Push",
-        "Incidents and ticket events sent by other systems.",
-        ("/api/push/", "/api/ticket-events/"),
+        "Incidents, ticket events and pressed buttons sent by other systems.",
+        ("/api/push/", "/api/ticket-events/", "/api/message-actions/"),
     ),
     EndpointTag(
         "Accounting",

@@ -1,0 +1,25 @@
+"""Buttons that people press in the messages of a channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.model import MessageButton
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAction:
+    """A button that a person pressed, in an authentic request of the receiver."""
+
+    request_id: str
+    """Unique ID of the request, at most 255 characters. A repeated request has no effect."""
+    user_id: str
+    """The receiver's ID of the person."""
+    person: str | None
+    """The person's name in Tocsin; None if the operator has not allowed the person to triage."""
+    button: MessageButton | None
+    """None if Tocsin did not make the button, or the operator has disabled it."""
+    incident_number: int
+    """Number of the incident, which the channel must verify; 0 in test messages."""
+    reply_to: str | None = None
+    """Where `Channel.reply` sends the result; None if the person gets no reply."""
