@@ -173,12 +173,7 @@ async def open_node(
             describe_keys=rotation.describe,
         )
         replica = open_read_replica(
-            settings,
-            database,
-            clock=clock,
-            number=workers.number,
-            metrics=metrics,
-            stack=stack,
+            settings, database, clock=clock, number=workers.number, metrics=metrics, stack=stack
         )
         hold = await database.read(find_routing_hold)
         state = NodeState(plugins, workers.pool, roles, drift, clocks, health, hold)
