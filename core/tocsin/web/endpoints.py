@@ -49,7 +49,7 @@ _log = structlog.get_logger()
 
 
 async def get_openapi(call: RequestContext) -> Response:
-    """Answer the description of this API."""
+    """Return the OpenAPI document of this API."""
     return Response(_document(*_find_key(call.services)))
 
 
@@ -77,7 +77,7 @@ def _document(
 
 
 async def get_docs(call: RequestContext) -> Response:
-    """Answer the description of this API as a page for people."""
+    """Return the API reference as an HTML page."""
     return _page(*_find_key(call.services))
 
 

@@ -66,7 +66,8 @@ class ProblemDocument(BaseModel):
     )
     record: str | None = Field(
         default=None,
-        description="The record that an earlier request with the same Idempotency-Key created.",
+        description="The record that an earlier request with the same Idempotency-Key created "
+        "or changed.",
     )
 
 

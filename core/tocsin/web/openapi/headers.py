@@ -16,7 +16,7 @@ PARAMETERS: dict[str, Any] = {
         "name": IDEMPOTENCY_KEY,
         "in": "header",
         "description": "Makes it safe to retry the request: for 24 hours, requests with the same "
-        "key and body take effect once.",
+        "key, path and body take effect once.",
         "schema": {
             **_TEXT,
             "pattern": '^("[ !#-\\[\\]-~]{1,255}"|[!#-+\\--~]{1,255})$',
@@ -26,8 +26,8 @@ PARAMETERS: dict[str, Any] = {
     "IfMatch": {
         "name": "If-Match",
         "in": "header",
-        "description": "`ETag` of the incident when it was read. The status is 412 if it has "
-        "changed since.",
+        "description": "`ETag` of the incident when you read it. If the incident has changed "
+        "since, the response is 412.",
         "schema": _TEXT,
         "example": _TAG,
     },
@@ -67,7 +67,8 @@ HEADERS: dict[str, Any] = {
         '"credential";r=599;t=1',
     ),
     REPLICA_LAG: _header(
-        "Most seconds by which an answer from a replica is behind. Absent if it is not.",
+        "Maximum number of seconds by which a response from a read replica is "
+        "outdated. Absent if the primary answered.",
         "0.8",
         pattern="^[0-9]+\\.[0-9]$",
         type="string",

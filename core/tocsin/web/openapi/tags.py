@@ -93,7 +93,9 @@ TAGS = (
     ),
     EndpointTag("Plugins", "Installed plugins and where they are used.", ("/api/admin/plugins",)),
     PLUGIN_ROUTES,
-    EndpointTag("Audit", "Actions of admins, and counts of rejected calls.", ("/api/admin/audit",)),
+    EndpointTag(
+        "Audit", "Audit log: actions, and counts of rejected requests.", ("/api/admin/audit",)
+    ),
     EndpointTag("Erasure", "Erasure of a person or another entity.", ("/api/admin/erasures",)),
     EndpointTag(
         "Service",

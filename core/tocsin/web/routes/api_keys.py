@@ -121,7 +121,7 @@ def get_api_key(connection: Connection, call: RequestContext) -> Response:
 
 
 def rotate_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Replace the value of a key, and return it."""
+    """Replace the value of a key, and return the new value."""
     body: Rotation = call.body
     minted: MintedKey = call.prepared
     now = call.services.clock.now()

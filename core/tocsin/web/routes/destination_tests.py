@@ -66,9 +66,9 @@ def send_test_event(_connection: Connection, call: RequestContext) -> Response:
 
 
 def send_settings_test(_connection: Connection, call: RequestContext) -> Response:
-    """Send one event that is marked as a test with settings that are not stored.
+    """Send one event, which is marked as a test, with settings that are not stored.
 
-    A destination keeps its stored secrets for the test, unless the settings lead to another server.
+    The test uses the stored secrets of a destination, unless the settings lead to another server.
     """
     body: SettingsTest = call.body
     return _respond(call, body.destination or UNSAVED)

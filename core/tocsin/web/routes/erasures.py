@@ -37,7 +37,7 @@ async def erase(call: RequestContext) -> dict[str, Any]:
 
 
 def create_erasure(_connection: Connection, call: RequestContext) -> Response:
-    """Return the receipt; the erasure has its own audit entry."""
+    """Return the receipt of an erasure, which has its own audit entry."""
     return Response(call.prepared)
 
 

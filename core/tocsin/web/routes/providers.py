@@ -50,7 +50,7 @@ def list_providers(connection: Connection, call: RequestContext) -> Response:
 def update_provider(connection: Connection, call: RequestContext) -> Response:
     """Stop a provider, or end the stop, and return the provider.
 
-    While it is stopped, it is not read, pushes get 503, and backfills wait.
+    While the provider is stopped, it is not read, pushes get 503, and backfills wait.
     """
     name = call.path["provider"]
     order, now = read_stop_order(call), call.services.clock.now()

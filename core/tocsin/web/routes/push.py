@@ -46,7 +46,7 @@ _SUSPENDED_RETRY = {"Retry-After": "10"}
 async def push_incidents(call: RequestContext) -> Response:
     """Accept incidents from another system.
 
-    200 means that they are stored. 202 means that the configured intake keeps them until they are
+    200 means that the incidents are stored. 202 means that the intake keeps them until they are
     stored; `new` and `changed` are then null, and an `Idempotency-Key` identifies the push for ten
     minutes. If no response arrives, you can safely repeat the push. A payload that cannot be parsed
     is quarantined with the reason. A suspended node responds with 503, because it would store

@@ -94,7 +94,7 @@ async def count_unmatched(call: RequestContext) -> int:
 def reroute_events(connection: Connection, call: RequestContext) -> Response:
     """Reroute events that matched no destination to the destinations that match now.
 
-    Events that a destination already has are excluded, so you can repeat the request. One request
+    Events that already have a delivery are excluded, so you can repeat the request. One request
     routes at most 10,000 events: continue with `next_since`.
     """
     body: NewReroute = call.body

@@ -106,7 +106,7 @@ def get_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Update the definition of a schedule, and return it. It stays enabled or disabled."""
+    """Update the definition of a schedule, and return the schedule; its status does not change."""
     body: ScheduleChange = call.body
     schedule = _find_changeable(connection, call)
     given = {name: getattr(body, name) for name in body.model_fields_set}
@@ -137,7 +137,7 @@ def delete_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def run_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Run a schedule now, and return the run, which counts as a scheduled run."""
+    """Run a schedule now, and return the run; its result counts for `consecutive_failures`."""
     require_investigator(call)
     schedule = _find(connection, call, lock=True)
     row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())

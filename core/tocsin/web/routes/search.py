@@ -38,7 +38,7 @@ def search(connection: Connection, call: RequestContext) -> Response:
 
 
 def search_entities(connection: Connection, call: RequestContext) -> Response:
-    """Return entities whose value equals, starts with or contains the text."""
+    """Return entities whose value, or a part of it, equals or starts with the text."""
     query: EntitySearchQuery = call.query
     page = knowledge.search_entities(
         connection,

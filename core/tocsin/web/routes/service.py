@@ -37,7 +37,7 @@ async def get_health(_call: RequestContext) -> Response:
 async def get_readiness(call: RequestContext) -> Response:
     """Report whether the node can currently store and deliver; the status is 503 if it cannot.
 
-    While the database does not accept writes, a node whose intake accepts pushes is ready for them.
+    A node whose intake accepts pushes is ready even while the database does not accept writes.
     """
     node = call.services.node
     fault = await node.check_database()

@@ -44,7 +44,7 @@ def start_investigation(connection: Connection, call: RequestContext) -> Respons
 
 
 def send_session_message(connection: Connection, call: RequestContext) -> Response:
-    """Continue a session with a follow-up, and return it; its report stays available."""
+    """Continue a session with a follow-up, and return the session; its report stays available."""
     body: NewMessage = call.body
     _require_room(connection, call)
     session_id, now = call.path["session_id"], call.services.clock.now()

@@ -12,7 +12,7 @@ from tocsin.web.schemas.status_mismatches import LIST, StatusMismatchList, Statu
 
 
 def list_status_mismatches(connection: Connection, call: RequestContext) -> Response:
-    """Return one page of remote objects that do not match their incidents."""
+    """Return one page of remote objects whose status does not match their incident."""
     query: StatusMismatchQuery = call.query
     after = query.cursor.parts if query.cursor else None
     rows = delivery.list_mismatches(

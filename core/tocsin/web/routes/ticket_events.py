@@ -12,7 +12,7 @@ from tocsin.web.schemas.ticket_events import EventReceipt, TicketEvent
 
 
 async def push_ticket_event(call: RequestContext) -> Response:
-    """Read the statuses of the tickets that a webhook names, at the product."""
+    """Accept a webhook of a ticket product, and read the statuses of the tickets that it names."""
     services, request, name = call.services, call.request, call.path["destination"]
     await services.webhook_limits.require_allowed(request, name)
     require_json(request)

@@ -130,7 +130,7 @@ def create_comment(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_comments(connection: Connection, call: RequestContext) -> Response:
-    """Return one page of the comments on an incident."""
+    """Return one page of the comments on an incident, newest first."""
     query: CommentQuery = call.query
     number = parse_number(call.path["number"])
     before = None if query.cursor is None else _PREFIX + query.cursor.before

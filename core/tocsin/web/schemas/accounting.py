@@ -52,7 +52,7 @@ class _SourceInterval(ResponseModel):
     provider: str
     stream: str = Field(description="The provider's stream, such as `changed`.")
     source: str = Field(description="The provider's name for the file or source that was read.")
-    from_: int | str = Field(alias="from", description="Byte offset or time.")
+    from_: int | str = Field(alias="from", description="Start: a time, or a byte offset.")
     to: int | str = Field(description="End of the interval, exclusive.")
 
 
@@ -188,16 +188,16 @@ class Trace(ResponseModel):
     coverage: CoverageInterval
     alert: AlertOutcome
     events: list[TracedEvent]
-    remote_objects: list[TracedRemoteObject] = Field(description="Objects with a read status.")
-    siem_closure: SiemClosure | None = Field(description="Latest closure that a ticket caused.")
+    remote_objects: list[TracedRemoteObject] = Field(description="Tickets and similar objects.")
+    siem_closure: SiemClosure | None = Field(description="Latest closure at the SIEM.")
     triage: list[TracedTriage] = Field(
-        description=f"Changes to its triage, oldest first: at most the latest {MAX_HISTORY}."
+        description=f"Changes of the triage, oldest first: at most the latest {MAX_HISTORY}."
     )
     stops: list[PastStop] = Field(
-        description="Emergency stops that delayed its read or its deliveries, newest first."
+        description="Stops that delayed the incident or its deliveries, newest first."
     )
     investigations: list[TracedInvestigation] = Field(
-        description="Investigations that examined it, newest first; at most "
+        description="Investigations that examined the incident, newest first; at most "
         f"{accounting.MAX_INVESTIGATIONS}."
     )
 
@@ -382,15 +382,15 @@ class Proof(ResponseModel):
     )
     triage: PeriodTriage
     remote_statuses: list[RemoteStatusSummary]
-    siem_closures: dict[str, int] = Field(description="Closures that tickets caused, by state.")
+    siem_closures: dict[str, int] = Field(description="Closures at SIEMs, by state.")
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     changes: dict[str, int] = Field(
         description="Number of changes that plugins or destinations follow, by outcome."
     )
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(
-        description=f"The oldest deliveries; at most {accounting.MAX_LISTED}. `gaps`, `lost` and "
-        f"`failures` have the same limit."
+        description=f"The oldest {accounting.MAX_LISTED}; also the limit of `gaps`, `lost`, "
+        "`passed_over` and `failures`."
     )
     not_arrived_total: int
     unaccounted: list[UnexplainedItem] = Field(

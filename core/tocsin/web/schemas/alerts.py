@@ -31,7 +31,7 @@ class FlowItem(ResponseModel):
     target: str | None
     target_port: int | None
     protocol: str | None
-    direction: str | None = Field(description="As the SIEM calls it.")
+    direction: str | None = Field(description="Direction, as the SIEM names it.")
 
 
 class AlertItem(IncidentAlert):

@@ -31,7 +31,7 @@ class AuditQuery(QueryModel):
 
 
 class AuditEntry(ResponseModel):
-    """An action, or a count of rejected calls."""
+    """An action, or a count of rejected requests."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": 17,
@@ -60,7 +60,9 @@ class AuditEntry(ResponseModel):
     details: dict[str, Any] = Field(
         description="Details of the change; `unreadable` contains text that is not a JSON object."
     )
-    position: int | None = Field(description="Position in the chain; null until it is sealed.")
+    position: int | None = Field(
+        description="Position in the chain; null until the entry is sealed."
+    )
     seal: str | None = Field(description="Keyed hash of the entry and the previous seal.")
 
 

@@ -70,10 +70,10 @@ class DeliveryStatusItem(ResponseModel):
     id: str
     destination: str
     state: str = Field(
-        description="Includes `on_hold` while the destination is not active.",
+        description="`on_hold` includes pending deliveries whose destination is not active.",
         json_schema_extra={"enum": [state.value for state in DeliveryState]},
     )
-    reason: str | None = Field(description="Reason why it is not delivered.")
+    reason: str | None = Field(description="Reason why the event has not been delivered.")
     due_at: datetime | None = Field(description="Time of the next attempt.")
     remote_id: str | None = Field(description="ID of the object in the receiver.")
     remote_url: str | None = Field(description="Link to the object in the receiver.")

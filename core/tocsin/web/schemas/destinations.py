@@ -124,7 +124,8 @@ class SettingsTest(SampleRequest):
         default=None, description="Destination whose settings are replaced for the test."
     )
     settings: _Settings = Field(
-        default_factory=dict, description="As at the creation or the change of a destination."
+        default_factory=dict,
+        description="Settings, as in the request that creates or updates a destination.",
     )
 
     @model_validator(mode="after")
@@ -164,7 +165,8 @@ class DestinationItem(ResponseModel):
     state: DestinationState
     reason: StopReason | None = Field(description="Reason why the destination is not active.")
     detail: str | None = Field(
-        description="Last response of the receiver before the stop, or who stopped it and why."
+        description="Last response of the receiver before the stop, or who stopped the "
+        "destination, until when and why."
     )
     stop: CurrentStop | None = Field(description="Emergency stop that is in force.")
     settings: dict[str, Any] = Field(description="Settings as written, without secrets.")
@@ -183,7 +185,7 @@ class DestinationDetail(DestinationItem):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"waiting": 0, "dead": 0}
 
-    waiting: int = Field(description="Number of pending deliveries, including on hold.")
+    waiting: int = Field(description="Number of pending deliveries, including deliveries on hold.")
     dead: int = Field(description="Number of deliveries without further automatic attempts.")
 
 
@@ -216,7 +218,8 @@ class SampleOutcome(ResponseModel):
 
     event_id: str
     outcome: str = Field(
-        description="`delivered`, `later`, `refused`, `misconfigured` or `failed`."
+        description="`delivered`, `later` (Tocsin would retry a delivery), `refused`, "
+        "`misconfigured` or `failed`."
     )
     status: int | None = Field(description="HTTP status code, if any.")
     duration_ms: int

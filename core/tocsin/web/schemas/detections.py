@@ -40,9 +40,11 @@ class DetectionItem(ResponseModel):
     provider: str
     title: str
     incident_count: int = Field(description="Number of incidents with a disposition.")
-    dispositions: dict[IncidentDisposition, int] = Field(description="Without zeros.")
+    dispositions: dict[IncidentDisposition, int] = Field(
+        description="Number of incidents by disposition, without zeros."
+    )
     false_positive_ratio: float = Field(description="From 0 to 1.")
-    latest_incident: int = Field(description="Number of the latest of these incidents.")
+    latest_incident: int = Field(description="Number of the latest incident with a disposition.")
 
 
 class DetectionList(ResponseModel):

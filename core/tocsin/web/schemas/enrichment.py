@@ -25,7 +25,7 @@ class EntityEnrichment(ResponseModel):
 
     summary: str
     disposition: Disposition
-    score: int | None = Field(description="Score of the source, from 0 to 100.")
+    score: int | None = Field(description="Score that the source assigns, from 0 to 100.")
     tags: list[str]
     techniques: list[str]
     facts: dict[str, Any] = Field(description="Supporting facts from the source.")
@@ -76,8 +76,10 @@ class IncidentEnrichment(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"incident_number": 4711, "failed": [], "passed_over": 0}
 
     incident_number: int
-    changed: int = Field(description="Number of changed `enrichments`.")
+    changed: int = Field(description="Number of `enrichments` whose `difference` is not `same`.")
     enrichments: list[EnrichmentChange]
     skipped: list[NotEnriched] = Field(description="Lookups that the sharing policy forbids.")
     failed: list[NotEnriched] = Field(description="Failed lookups.")
-    passed_over: int = Field(description="Number of entities that were not enriched.")
+    passed_over: int = Field(
+        description="Number of entities that were not enriched because they exceed the maximum."
+    )

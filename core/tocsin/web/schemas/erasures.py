@@ -79,5 +79,6 @@ class ErasureReceipt(ResponseModel):
         description="Configuration objects that contain the value. They are not changed."
     )
     sent: list[SentCopy] = Field(
-        description="Data that was already sent. Erase it in the receiving systems."
+        description="Deliveries and comments that already sent the value. Erase it in the "
+        "receiving systems, too."
     )

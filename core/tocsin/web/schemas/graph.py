@@ -54,7 +54,7 @@ Types = Annotated[
     _comma_separated(RelationType),
 ]
 
-_OF_TYPES = f"Filter by edge type, separated by commas: {', '.join(RelationType)}."
+_OF_TYPES = f"Edge types to include, separated by commas: {', '.join(RelationType)}."
 
 _OF_KINDS = "An entity's kind, `incident`, `session` or `technique`"
 
@@ -73,12 +73,14 @@ class GraphQuery(QueryModel):
     limit: int = Field(default=200, ge=1, le=1000, description="Maximum number of nodes.")
     types: Types | None = Field(default=None, description=_OF_TYPES)
     kinds: Kinds | None = Field(
-        default=None, description="Filter by node kind, separated by commas."
+        default=None, description="Node kinds to include, separated by commas."
     )
     since: Timestamp | None = Field(
-        default=None, description="Only edges seen at or after this time."
+        default=None, description="Only edges whose `last_seen` is at or after this time."
     )
-    until: Timestamp | None = Field(default=None, description="Only edges seen before this time.")
+    until: Timestamp | None = Field(
+        default=None, description="Only edges whose `first_seen` is before this time."
+    )
 
 
 class GraphEntityQuery(GraphQuery):
@@ -127,7 +129,7 @@ class GraphNode(ResponseModel):
 
 
 class LabeledNode(GraphNode):
-    """A node with what an incident is recognized by."""
+    """A node; for an incident, with its title and severity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "title": "Many failed sign-ins, then one that succeeded",
@@ -174,7 +176,7 @@ class GraphNeighborhood(ResponseModel):
     entity: GraphNode
     nodes: list[LabeledNode] = Field(description="Nearest first.")
     edges: list[GraphEdge]
-    complete: bool = Field(description="False if there are more nodes or edges.")
+    complete: bool = Field(description="False if nodes or edges are omitted because of a limit.")
 
 
 class GraphPath(ResponseModel):

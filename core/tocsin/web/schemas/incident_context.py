@@ -15,7 +15,7 @@ from tocsin.web.schemas.incidents import EntityItem, IncidentAlert, IncidentEnti
 
 
 class StoredEnrichment(ResponseModel):
-    """What an enricher last said of an entity."""
+    """The last result of an enricher for an entity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"enricher": "abuseipdb", "fetched_at": CREATED}
 
@@ -32,8 +32,10 @@ class SightedEntity(IncidentEntity):
     incident_count: int = Field(description="Number of incidents with the entity.")
     first_seen: datetime | None
     last_seen: datetime | None
-    is_internal: bool = Field(description="Whether the entity is internal.")
-    is_well_known: bool = Field(description="Whether the entity is insignificant.")
+    is_internal: bool = Field(description="Whether the entity belongs to your organization.")
+    is_well_known: bool = Field(
+        description="Whether the entity is well known, and therefore insignificant."
+    )
     enrichments: list[StoredEnrichment]
 
 

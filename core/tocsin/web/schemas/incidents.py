@@ -124,8 +124,9 @@ class IncidentQuery(QueryModel):
     )
     changed_after: ResumeField | None = Field(
         default=None,
-        description="A `resume_cursor`: returns only later changes, oldest first. Empty: from the "
-        "first change. Not with `cursor`.",
+        description="The `resume_cursor` of an earlier response, to get only later changes, "
+        "oldest first. An empty value starts with the first change. Not with "
+        "`cursor`.",
     )
     sort: Annotated[IncidentOrder, any_case(IncidentOrder)] = Field(
         default=IncidentOrder.CHANGED,
@@ -288,4 +289,7 @@ class IncidentList(ResponseModel):
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
     next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
-    resume_cursor: str = Field(description="Value for `changed_after`.")
+    resume_cursor: str = Field(
+        description="Value of `changed_after` that returns all changes since the request for "
+        "the first page."
+    )

@@ -97,7 +97,9 @@ class PluginKind(ResponseModel):
     name: str
     summary: str
     capabilities: list[str]
-    streams: list[str] | None = Field(description="Null if they depend on the settings.")
+    streams: list[str] | None = Field(
+        description="Streams of a provider; null if they depend on the settings."
+    )
     permissions: list[str] = Field(description="Permissions required in the remote system.")
     settings: list[PluginSetting]
 

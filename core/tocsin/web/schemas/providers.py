@@ -58,7 +58,7 @@ class DriftedField(ResponseModel):
     )
     records: int = Field(description="Number of sampled records since then.")
     appeared: list[str] = Field(
-        description="New fields in the same object, which might replace the field."
+        description="New fields in the object that contains the field, which might replace it."
     )
 
 
@@ -114,7 +114,7 @@ class ProviderItem(ResponseModel):
     clock_skew_seconds: float | None = Field(
         description="Seconds by which the SIEM's clock is ahead; null if unknown."
     )
-    node: str | None = Field(description="Number of the node that reads it.")
+    node: str | None = Field(description="Number of the node that reads the provider.")
     capabilities: list[str] = Field(
         description="Capabilities beyond reading new records: `refresh`, `backfill`, `push`."
     )
@@ -192,7 +192,10 @@ class BackfillItem(ResponseModel):
 
     id: str
     provider: str
-    origin: BackfillOrigin = Field(description="`lost`: the range could not be read at the time.")
+    origin: BackfillOrigin = Field(
+        description="`operator`: somebody requested the backfill; `lost`: Tocsin started it, "
+        "because it could not read the range before."
+    )
     alert: bool
     state: BackfillState
     pages: int
@@ -205,7 +208,7 @@ class BackfillItem(ResponseModel):
     progress: float | None = Field(
         description="Completed share, from 0 to 1; null if the source is not time-based."
     )
-    reason: str | None = Field(description="Reason why it is waiting or has failed.")
+    reason: str | None = Field(description="Reason why the backfill waits or has failed.")
     created_by: str
     created_at: datetime
     updated_at: datetime

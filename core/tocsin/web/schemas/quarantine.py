@@ -39,7 +39,7 @@ class QuarantineItem(ResponseModel):
     content: str = Field(
         description="The record as it was received; in lists, its first 200 bytes."
     )
-    created_at: datetime = Field(description="Time at which it was rejected.")
+    created_at: datetime = Field(description="Time at which the record was rejected.")
 
 
 class QuarantinedRecord(QuarantineItem):

@@ -57,12 +57,13 @@ class Readiness(ResponseModel):
 
     status: Literal["ready", "not ready"]
     intake: bool | None = Field(
-        description="Whether the intake accepts pushes; null without an intake. If it does, the "
-        "node is ready even if the database does not accept writes."
+        description="Whether the intake accepts pushes; null without an intake. If the intake "
+        "accepts pushes, the node is ready even if the database does not accept "
+        "writes."
     )
     database: bool = Field(
-        description="Whether a test write was committed in time, to the database of the start and "
-        "with the schema of this version."
+        description="Whether a test write was committed in time, to the database with which the "
+        "node started, and with the schema of this version."
     )
     fault: str | None = Field(
         description="Reason why the database does not accept writes; null if it does.",

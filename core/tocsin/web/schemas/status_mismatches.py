@@ -47,7 +47,7 @@ class TracedRemoteObject(RemoteObjectItem):
     EXAMPLE: ClassVar[dict[str, Json]] = RemoteObjectItem.EXAMPLE | {"mismatch": "object-closed"}
 
     mismatch: StatusMismatch | None = Field(
-        description="How it does not match the incident; null if it does."
+        description="Kind of mismatch; null if the status matches the incident."
     )
 
 
@@ -66,7 +66,7 @@ class SiemClosure(ResponseModel):
     ticket: str
     state: ClosureState
     failures: int
-    reason: str | None = Field(description="Reason of the last failure.")
+    reason: str | None = Field(description="Reason for the last failure.")
     created_at: datetime
     finished_at: datetime | None
 
@@ -81,8 +81,9 @@ class StatusMismatchItem(RemoteObjectItem):
     }
 
     mismatch: StatusMismatch = Field(
-        description="`object-closed`: the incident is not closed; `object-open`: the incident is "
-        "closed; `object-missing`: the receiver no longer has the object."
+        description="`object-closed`: the object is closed, but the incident is not; "
+        "`object-open`: the object is open, but the incident is closed; "
+        "`object-missing`: the receiver no longer has the object."
     )
     incident_number: int
     incident_status: IncidentStatus
@@ -91,12 +92,12 @@ class StatusMismatchItem(RemoteObjectItem):
 class StatusMismatchQuery(QueryModel):
     """Filters and page of status mismatches."""
 
-    mismatch: StatusMismatch | None = Field(default=None, description="Only of this kind.")
+    mismatch: StatusMismatch | None = Field(default=None, description="Filter by kind of mismatch.")
     destination: str | None = Field(
         default=None,
         max_length=100,
         pattern=r"^[^\x00]*$",
-        description="Only objects of this destination.",
+        description="Filter by destination.",
     )
     limit: Limit = 50
     cursor: composite_cursor_field(LIST, _NUMBERS, str) | None = None  # type: ignore[valid-type]
@@ -121,5 +122,7 @@ class RemoteStatusSummary(ResponseModel):
     destination: str
     objects: int = Field(description="Number of objects whose status was read.")
     mismatches: int = Field(description="Number of these objects that do not match their incident.")
-    failing_since: datetime | None = Field(description="Null unless reading fails.")
+    failing_since: datetime | None = Field(
+        description="Time since which reading fails; null if it does not fail."
+    )
     reason: str | None

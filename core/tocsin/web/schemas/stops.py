@@ -29,7 +29,8 @@ class StopChange(BodyModel):
 
     enabled: bool | None = None
     until: Timestamp | None = Field(
-        default=None, description="End of the stop; by default, it lasts until `enabled` is true."
+        default=None,
+        description="End of the stop; by default, the stop lasts until `enabled` is true.",
     )
     duration: Annotated[timedelta, BeforeValidator(_parse_duration)] | None = Field(
         default=None,
@@ -69,11 +70,11 @@ class CurrentStop(ResponseModel):
     by: str
     reason: str | None
     since: datetime
-    until: datetime | None = Field(description="End; null until somebody ends it.")
+    until: datetime | None = Field(description="End of the stop; null if the stop has no end.")
 
 
 class PastStop(CurrentStop):
-    """An emergency stop in an account."""
+    """An emergency stop in a trace or a proof."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"kind": "destination", "name": "soar"}
 

@@ -47,7 +47,7 @@ class NewSuppressionRule(BodyModel):
     }
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)] = Field(
-        description="Cannot be used again."
+        description="Name of the rule; it cannot be used again."
     )
     owner: Name = Field(description="Person or team responsible for the rule.")
     reason: Annotated[

@@ -77,7 +77,9 @@ class TriageChange(BodyModel):
         "add_tags": ["pentest"],
     }
 
-    assignee: Name | None = Field(default=None, description="null for nobody.")
+    assignee: Name | None = Field(
+        default=None, description="Name of the assignee; null for nobody."
+    )
     acknowledged: bool | None = Field(
         default=None,
         description="true acknowledges the incident as the caller; false removes the "
@@ -85,7 +87,8 @@ class TriageChange(BodyModel):
     )
     disposition: Annotated[IncidentDisposition, _DISPOSITION] | None = Field(
         default=None,
-        description="Result of the triage, case-insensitive; null removes it and the reason.",
+        description="Result of the triage, case-insensitive; null removes the disposition and "
+        "its reason.",
     )
     disposition_reason: Text | None = Field(
         default=None, description="Reason for the disposition; null removes it."
