@@ -122,7 +122,7 @@ def of_class(name: str, kind: type) -> Iterator[str]:
     yield f"{words(kind.__doc__)}\n"
     yield from of_settings(kind)
     nodes = [definition(base) for base in kind.__mro__ if base is kind or is_hidden(base)]
-    yield from of_members(nodes)
+    yield from of_members(nodes, has_table=issubclass(kind, PluginSettings))
 
 
 def parameters(kind: Any) -> Iterator[str]:
@@ -198,9 +198,9 @@ def limits(field: FieldInfo) -> str:
     return "".join(f", {words} {format_duration(length)}" for words, length in lengths)
 
 
-def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:
+def of_members(nodes: Sequence[ast.ClassDef], *, has_table: bool) -> Iterator[str]:
     """Yield a class's attributes, then its methods, in source order."""
-    holds = dict(pair for node in reversed(nodes) for pair in attributes(node))
+    holds = dict(pair for node in reversed(nodes) for pair in attributes(node, has_table=has_table))
     if holds:
         yield "\n".join(holds.values()) + "\n"
     methods = {
@@ -216,14 +216,17 @@ def of_members(nodes: Sequence[ast.ClassDef]) -> Iterator[str]:
         yield f"{marks(member)}{words(ast.get_docstring(member))}\n"
 
 
-def attributes(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+def attributes(node: ast.ClassDef, *, has_table: bool) -> Iterator[tuple[str, str]]:
+    """Yield each attribute; for a class of settings, the table has those with a `Field`."""
     for member, following in zip(node.body, [*node.body[1:], None], strict=True):
+        text = told(following)
         match member:
-            case ast.AnnAssign(value=ast.Call(func=ast.Name(id="Field"))):
-                continue  # a setting: the table has it
+            case ast.AnnAssign(ast.Name(id=name), annotation, ast.Call(func=ast.Name(id="Field"))):
+                if not has_table:
+                    yield name, f"- `{name}: {ast.unparse(annotation)}`{text}"
             case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
-                if not name.startswith(("_", "model_")) and name != "settings":
-                    yield name, f"- `{ast.unparse(member)}`{told(following)}"
+                if not name.startswith(("_", "model_")) and (name != "settings" or text):
+                    yield name, f"- `{ast.unparse(member)}`{text}"
 
 
 def told(following: ast.stmt | None) -> str:

@@ -322,10 +322,10 @@ class PluginSettings(BaseModel):
     """Base class of plugin settings.
 
     Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
-    file = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative to
-    that file. A field annotated `dict[str, SecretStr]` also accepts plain text, except under names
-    that indicate a secret, such as `Authorization`. Over the API, a secret is given as text, and
-    Tocsin stores it encrypted. There, `{ env = "NAME" }` and `{ file = "path" }` are errors.
+    file = "path" }`, so that `plugins.toml` never contains secrets; relative paths start in its
+    directory. A field annotated `dict[str, SecretStr]` also accepts plain text, except under names
+    that indicate a secret, such as `Authorization`. Over the API, a secret is text, which Tocsin
+    stores encrypted; `env` and `file` are errors there.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(

@@ -18,7 +18,7 @@ _OBJECT = (dict, Mapping)
 
 
 def parse_json(content: bytes) -> Any:
-    """Return the decoded `content`; ValueError if it is not JSON.
+    """Return the decoded `content`; raises ValueError if it is not JSON.
 
     A lone UTF-16 surrogate, which programs write when they truncate text, becomes U+FFFD. According
     to RFC 8259 section 8.2, it is valid JSON, but it cannot be stored as text.

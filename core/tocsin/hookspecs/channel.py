@@ -191,8 +191,8 @@ class Channel(Configurable[S], ABC):
         declare the setting `follow_changes` with the default `False`, and set `ordered` to `True`
         in the class. `delivery.event.event_type` is a `ChangeType`. `delivery.render` renders the
         current state with the templates of `delivery.event.template_type`. If `delivery.remote_id`
-        is None, there is nothing to update: return a receipt. Tocsin can call this method again for
-        the same change. Raises the same errors as `deliver`.
+        is None and `delivery.related` is empty, there is nothing to update: return a receipt.
+        Tocsin can call this method again for the same change. Raises the same errors as `deliver`.
         """
         raise Refused("this channel cannot follow changes")
 

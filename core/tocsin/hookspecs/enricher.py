@@ -91,7 +91,7 @@ class Enricher(Configurable[S], ABC):
         """
 
     async def check(self) -> Health:
-        """Return whether the source is available. Default: always."""
+        """Return whether the source is available; by default, it always counts as available."""
         return Health(detail="no external source")
 
     @abstractmethod

@@ -65,11 +65,11 @@ class AnswerRules(_ContractModel):
     remote_id: Pointer | None = None
     """The location of the receiver's ID for the created object, required in a 2xx response."""
     known: AnswerCondition | None = None
-    """The condition under which the object already exists, which counts as a success with any
-    status.
+    """The condition under which a response reports that the object already exists. Such a response
+    counts as a success, whatever its status.
     """
     no_proof: str | None = Field(default=None, min_length=1, max_length=500)
-    """Why a 2xx response cannot prove more, for the receiver's page."""
+    """The reason why a 2xx response cannot prove more, for the receiver's page."""
     permanent: tuple[Status, ...] = ()
     """Statuses after which Tocsin does not retry, because a retry would fail again."""
 
@@ -78,23 +78,26 @@ class Contract(_ContractModel):
     """Contract of one receiver, as data."""
 
     name: str = Field(min_length=1, max_length=100)
+    """The name of the receiver."""
     documentation: str = Field(pattern=r"^https://\S+$")
+    """The URL of the receiver's documentation."""
     idempotency: Idempotency
     tested: Verification
     parts: tuple[str, ...] = Field(default=("body",), min_length=1)
-    """The parts that are sent of each event: `body`, or parts of a channel's own."""
+    """The parts of each event that the channel sends: `body`, or the channel's own parts."""
     url: str | None = Field(default=None, pattern=r"^https://\S+$")
     """The URL for a `webhook`, with site-specific parts in angle brackets."""
     channel: str | None = None
     """The channel that delivers to the receiver, if a `webhook` cannot."""
     headers: Mapping[str, str] = Field(default_factory=dict)
-    """Required headers, by the environment variables that may hold them."""
+    """Required headers, each with an environment variable for its value."""
     headers_are_chosen: bool = False
     """Whether the operator of the receiver decides which headers are required."""
     secret_url: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]*$")
-    """The environment variable that may hold the whole URL, if the URL itself is the secret."""
+    """An environment variable for the whole URL, if the URL itself is the secret."""
     body_secrets: Mapping[str, str] = Field(default_factory=dict)
-    """Secret members of the body that no template contains, by such variables."""
+    """Secret members of the body, each with an environment variable for its value; no template
+    contains these members."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
     """Further settings for a destination, such as the receiver's rate limit."""
     notes: tuple[str, ...] = ()

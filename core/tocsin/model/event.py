@@ -118,9 +118,9 @@ class Event:
 
     @property
     def severity(self) -> Severity:
-        """The severity: from the incident, or derived from the risk score.
+        """The severity of the incident or, for a completed run, the severity by the risk score.
 
-        A failed run is Medium; a disabled schedule is High, because it no longer runs.
+        A failed run counts as Medium, and a disabled schedule as High, because it no longer runs.
         """
         if self.event_type is EventType.SCHEDULE_DISABLED:
             return Severity.HIGH
@@ -133,7 +133,7 @@ class Event:
             return Severity.MEDIUM
 
     def variables(self) -> dict[str, Json]:
-        """Return the variables of an operator's condition."""
+        """Return the variables that an operator's condition can use."""
         return {
             "event_type": self.event_type.value,
             "data": self.data,
@@ -159,7 +159,8 @@ class Delivery:
     """The receiver's ID of the object from an earlier success of this delivery, if the delivery is
     replayed; otherwise, None."""
     related: Mapping[str, str] = field(default_factory=dict)
-    """Remote IDs from earlier deliveries of subjects that are related to the event."""
+    """Remote IDs by subject, from earlier deliveries about subjects that are related to the
+    event."""
     render: Callable[[str], bytes]
     """Renders a part of the event, such as `body`, with the destination's template."""
     contract: Contract | None = None

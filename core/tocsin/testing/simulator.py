@@ -131,7 +131,7 @@ class Simulator(VendorApi):
         return any(token in text for token in self._places)
 
     def get(self, identifier: str) -> Case:
-        """Return the visible version of an incident; `ErrorResponse` 404 if there is none."""
+        """Return the visible version of an incident, or raise `ErrorResponse` with status 404."""
         if (case := self.siem.get(identifier)) is None:
             raise ErrorResponse(404, "no such incident")
         return case

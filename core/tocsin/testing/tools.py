@@ -166,7 +166,7 @@ def _raise_unreachable(url: str) -> Misconfigured:
 
 
 def installed_channel(plugin: str) -> type[Channel]:
-    """Return the channel of an installed plugin, such as `ticketing`; KeyError if there is none."""
+    """Return the channel of an installed plugin, such as `ticketing`, or raise KeyError."""
     channel: type[Channel] = _module(plugin).tocsin_channels()
     return channel
 

@@ -28,7 +28,7 @@ from tocsin.testing.clock import ManualClock
 
 URL = "https://tocsin.example.com"
 ADDRESSES = ("203.0.113.7", "203.0.113.8")
-"""The entities of a sample incident."""
+"""The IP addresses of a sample incident."""
 FOUND_ADDRESS = "203.0.113.101"
 """The address that a sample report finds malicious, beside the first of the incident."""
 KNOWN_ADDRESS = "203.0.113.102"
