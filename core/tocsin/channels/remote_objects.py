@@ -217,7 +217,7 @@ class ObjectChannel(Channel[S]):
         """Return the IDs of the objects that a webhook of the receiver names.
 
         A webhook can also name a parent, if `read_statuses` returns its ID as `parent_id`. Tocsin
-        reads the statuses of these objects at the receiver, and uses nothing else of the body.
+        reads the statuses of the named objects at the receiver, and uses nothing else of the body.
         Before you parse the body, check that the webhook proves knowledge of
         `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
         implement this method, declare the setting `webhook_secret` as a `WebhookSecret`.
@@ -273,7 +273,7 @@ class ObjectChannel(Channel[S]):
         return await self.api.request(method, path, headers=shown, **options)
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the JSON body of a response."""
+        """Send an authenticated request, and return the JSON body of the response."""
         return (await self.request(method, path, **options)).json
 
     async def _places(self, delivery: Delivery) -> Sequence[str]:

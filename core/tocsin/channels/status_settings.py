@@ -29,7 +29,7 @@ Resolutions = Annotated[
         default={},
         max_length=100,
         description="Dispositions that incidents get when people close their objects, by "
-        'resolution or status: `{ "Done" = "true-positive", "Won\'t Do" = "none" }`. '
+        'resolution or status, such as `{ "Done" = "true-positive", "Won\'t Do" = "none" }`. '
         "Requires `status_interval`.",
     ),
 ]

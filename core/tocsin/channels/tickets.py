@@ -138,7 +138,9 @@ class Tracker(ABC):
         self.request = request
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the JSON body of a response; raises the same errors as `Api.request`."""
+        """Send a request, and return the JSON body of the response; see `Api.request` for
+        errors.
+        """
         return (await self.request(method, path, **options)).json
 
     @abstractmethod
@@ -209,7 +211,7 @@ class Tracker(ABC):
     ) -> Sequence[str]:
         """Return the IDs of the tickets that a webhook of the receiver names.
 
-        Tocsin reads the statuses of these tickets at the receiver, and uses nothing else of the
+        Tocsin reads the statuses of the named tickets at the receiver, and uses nothing else of the
         body. Before you parse the body, check that the webhook proves knowledge of
         `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
         implement this method, set `accepts_webhooks`.

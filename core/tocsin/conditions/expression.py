@@ -32,7 +32,7 @@ class Expression:
         self._evaluate = _compile(text)
 
     def value(self, variables: Mapping[str, Any], allowance: Allowance | None = None) -> Any:
-        """Return the value for these variables; None if the event lacks it.
+        """Return the value for these variables; None if the event lacks the value.
 
         To apply the limits of time and memory to several expressions together, pass the same
         `allowance` to each. Raises `AllowanceExhausted` if the expression takes too much time or

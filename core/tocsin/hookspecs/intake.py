@@ -79,7 +79,7 @@ class Intake(Configurable[S], ABC):
         plugin: str = Field(description="Name of the enabled plugin that provides the intake.")
 
     max_bytes: ClassVar[int] = 2**20
-    """The maximum size of a body. Tocsin stores larger bodies directly in the database."""
+    """The maximum size of a body in bytes. Tocsin stores larger bodies directly in the database."""
 
     @property
     @abstractmethod

@@ -39,17 +39,24 @@ class Node:
 class RelationType(Vocabulary):
     """Meaning of an edge, from its source to its target."""
 
-    INVOLVES = "involves"  # incident -> entity
-    USES = "uses"  # incident -> technique
-    MERGED_INTO = "merged-into"  # incident -> incident
-    EXAMINED = "examined"  # session -> incident
-    FOUND = "found"  # session -> entity
+    INVOLVES = "involves"
+    """From an incident to an entity."""
+    USES = "uses"
+    """From an incident to a technique."""
+    MERGED_INTO = "merged-into"
+    """From an incident to the incident into which it was merged."""
+    EXAMINED = "examined"
+    """From a session to an incident."""
+    FOUND = "found"
+    """From a session to an entity."""
     CONNECTED_TO = "connected-to"
     RESOLVES_TO = "resolves-to"
     LOGGED_ON_TO = "logged-on-to"
     EXECUTED_ON = "executed-on"
-    STARTED = "started"  # a process another
-    PART_OF = "part-of"  # a URL or mail address of its domain, a domain of its parent
+    STARTED = "started"
+    """From a process to another process."""
+    PART_OF = "part-of"
+    """From a URL or an email address to its domain, or from a domain to its parent domain."""
     DOWNLOADED_FROM = "downloaded-from"
     SENT_TO = "sent-to"
     RELATED_TO = "related-to"
@@ -148,7 +155,7 @@ class IncidentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiemEvent:
-    """A record in a SIEM that is not an incident, such as a log line, a flow or a decision."""
+    """A SIEM's record other than an incident, such as a log line, a flow or a decision."""
 
     external_id: str | None
     """The identifier in the SIEM; None if there is none."""

@@ -111,7 +111,8 @@ class EntityAssessment:
     internal: bool = False
     well_known: bool = False
     depth: int = 0
-    """The number of steps in the graph from the subject of the query; 0 for the subject itself."""
+    """The number of pivots from the subject of the query to the entity; 0 for the subject
+    itself."""
     incident_count: int = 0
     first_seen: datetime | None = None
     last_seen: datetime | None = None

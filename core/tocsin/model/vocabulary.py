@@ -43,7 +43,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class IncidentStatus(Vocabulary):
-    """Status of an incident. `raw_status` contains the status of the vendor."""
+    """Status of an incident. `Incident.raw_status` contains the vendor's status."""
 
     NEW = "New"
     ACTIVE = "Active"

@@ -30,7 +30,7 @@ _TRIM = "()[]{}*!?.,;:"
 def find_observables(text: str, limit: int = DEFAULT_LIMIT) -> Observables:
     """Return the entities and techniques in a text, including defanged entities, at most `limit`.
 
-    The time is linear in the length of the text.
+    The running time is linear in the length of the text.
     """
     collection = ObservableCollector(limit)
     collect_from_text(text, collection)

@@ -25,7 +25,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_not_found_means_no_enrichment(self) -> None:
-        """404 returns no enrichment.
+        """A 404 response results in no enrichment.
 
         Most sources answer 404 for unknown entities. An exception would add a gap to every report.
         """
@@ -36,7 +36,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_throttling_is_waited_out(self) -> None:
-        """429 raises `TryLater` with `throttled` and the delay from Retry-After.
+        """A 429 response raises `TryLater` with `throttled` and the delay in Retry-After.
 
         Tocsin then pauses all requests to this enricher for that time.
         """
@@ -52,7 +52,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_refused_credentials_raise(self) -> None:
-        """401 raises `CredentialsRefused`.
+        """A 401 response raises `CredentialsRefused`.
 
         An operator must fix the credentials. Until then, Tocsin sends no further requests.
         """
@@ -63,7 +63,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_an_error_response_raises(self) -> None:
-        """5xx raises `Broken` or `TryLater`.
+        """A 5xx response raises `Broken` or `TryLater`.
 
         If the error counted as "no data", every entity would look harmless while the source is
         down.
@@ -75,7 +75,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_an_error_with_status_200_raises(self) -> None:
-        """200 with `{"error": ...}` raises an error.
+        """A 200 response with `{"error": ...}` raises an error.
 
         JSON-RPC, GraphQL and many gateways report errors like this. If the response counted as "no
         data", entities would look harmless.

@@ -77,7 +77,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
-        """429 raises `TryLater` with `throttled` and the requested delay.
+        """A 429 response raises `TryLater` with `throttled` and the requested delay.
 
         All deliveries to this receiver then wait, not only this delivery.
         """
@@ -93,7 +93,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_failing_receiver_is_retried(self) -> None:
-        """5xx and a broken connection raise `TryLater` or `Broken`, never `Refused`.
+        """A 5xx response or a broken connection raises `TryLater` or `Broken`, never `Refused`.
 
         Receivers restart, and Tocsin never sends a refused event again.
         """
@@ -106,7 +106,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_login_page_is_no_receipt(self) -> None:
-        """200 with HTML raises `TryLater` or `Broken`.
+        """A 200 response with HTML raises `TryLater` or `Broken`.
 
         Proxies can send such a response although the event has not arrived.
         """
@@ -135,7 +135,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_refused_credentials_raise(self) -> None:
-        """401 and 403 raise `CredentialsRefused`.
+        """A 401 or 403 response raises `CredentialsRefused`.
 
         Tocsin puts the delivery on hold until an operator fixes the credentials.
         """
@@ -150,7 +150,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_refused_event_is_not_retried(self) -> None:
-        """422 raises `Refused`, or `Misconfigured` if an operator can fix it.
+        """A 422 response raises `Refused`, or `Misconfigured` if an operator can fix the cause.
 
         Otherwise, Tocsin would retry for three days by default, and the receiver would reject every
         retry.

@@ -23,7 +23,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_throttling_for_seconds_is_waited_out(self) -> None:
-        """429 with Retry-After in seconds raises `TryLater` with that delay.
+        """A 429 response with Retry-After in seconds raises `TryLater` with that delay.
 
         A request before the delay ends can extend the throttling or lock the client out (RFC 9110
         section 10.2.3).
@@ -32,7 +32,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_throttling_until_a_date_is_waited_out(self) -> None:
-        """429 with Retry-After as a date raises `TryLater` with the delay until then.
+        """A 429 response with Retry-After as a date raises `TryLater` with the delay until then.
 
         RFC 9110 section 10.2.3 allows both forms, and proxies send dates.
         """
@@ -40,7 +40,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_maintenance_is_waited_out(self) -> None:
-        """503 with Retry-After raises `TryLater` with that delay.
+        """A 503 response with Retry-After raises `TryLater` with that delay.
 
         With this header, SIEMs announce the end of their maintenance.
         """
@@ -48,7 +48,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_bad_gateway_is_temporary(self) -> None:
-        """502 raises `TryLater`, and no data is lost after the SIEM recovers.
+        """A 502 response raises `TryLater`, and no data is missing after the SIEM recovers.
 
         If the error counted as an empty response, all changes during the failure would be lost.
         """
@@ -56,7 +56,8 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_reading_recovers_from_server_errors(self) -> None:
-        """500 raises `Broken` or `TryLater`, and no data is lost after the SIEM recovers.
+        """A 500 response raises `Broken` or `TryLater`, and no data is missing after the SIEM
+        recovers.
 
         If the error counted as an empty response, all changes during the failure would be lost.
         """
@@ -102,7 +103,8 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_login_page_is_an_error(self) -> None:
-        """200 with an HTML login page raises an error, and no data is lost after the SIEM recovers.
+        """A 200 response with an HTML login page raises an error, and no data is missing after the
+        SIEM recovers.
 
         Proxies send a login page after a session ends. If the page counted as an empty response,
         the feed would stop without an error.
@@ -111,7 +113,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_partial_response_is_an_error(self) -> None:
-        """A 206 response raises an error, and no data is lost once the SIEM responds completely.
+        """A 206 response raises an error, and no data is missing once the SIEM responds completely.
 
         A 206 means that some nodes of the SIEM did not respond, so their incidents are missing.
         """
@@ -127,7 +129,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_an_empty_body_is_an_error(self) -> None:
-        """200 without a body raises an error, and no data is lost.
+        """A 200 response without a body raises an error, and no data is lost.
 
         A SIEM without incidents sends an empty list, so a response without a body is a failure.
         """
@@ -144,7 +146,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_an_error_with_status_200_is_not_an_empty_list(self) -> None:
-        """200 with `{"error": ...}` raises an error, and no data is lost.
+        """A 200 response with `{"error": ...}` raises an error, and no data is lost.
 
         JSON-RPC, GraphQL and many gateways report errors like this.
         """
@@ -158,8 +160,8 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_missing_permission_is_refused(self) -> None:
-        """403 raises `CredentialsRefused` or another `Refused`, and reading resumes once the cause
-        is fixed.
+        """A 403 response raises `CredentialsRefused` or another `Refused`, and reading resumes once
+        the cause is fixed.
 
         An operator must fix the cause. Until then, the provider must not flood the SIEM with
         requests.
@@ -196,8 +198,8 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_poison_record_does_not_stop_the_feed(self) -> None:
-        """If one incident breaks every page that contains it, all others arrive, and a page reports
-        the loss of this incident.
+        """If one incident breaks every page that contains it, all other incidents arrive, and a
+        page reports the loss of this incident.
 
         Otherwise, nothing would arrive until the vendor fixes the record, or nobody would detect
         its loss.

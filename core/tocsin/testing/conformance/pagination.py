@@ -140,7 +140,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_repeated_page_ends_the_read(self) -> None:
-        """A page that links to itself ends the read with an error, and no data is lost after the
+        """A page that links to itself ends the read with an error, and no data is missing after the
         SIEM recovers.
 
         Otherwise, the read would never end. One SIEM with this fault caused hundreds of thousands

@@ -22,7 +22,7 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_refused_credentials_raise_at_every_step(self) -> None:
-        """401 and 403 raise `CredentialsRefused` at every step.
+        """A 401 or 403 response raises `CredentialsRefused` at every step.
 
         Tocsin puts the delivery on hold, with the reason, until an operator fixes the credentials.
         """
@@ -50,7 +50,7 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
-        """429 raises `TryLater` with `throttled` and the requested delay.
+        """A 429 response raises `TryLater` with `throttled` and the requested delay.
 
         All deliveries to this receiver then wait, not only this delivery.
         """
@@ -63,7 +63,8 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_a_broken_receiver_is_retried(self) -> None:
-        """500, HTML and truncated responses raise an error that is retried, never `Refused`.
+        """A 500 response, HTML or a truncated response raises an error after which Tocsin retries,
+        never `Refused`.
 
         A login page with status 200 is not a receipt.
         """

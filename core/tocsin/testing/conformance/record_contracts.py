@@ -37,8 +37,8 @@ class RecordContractRules(Conformance):
     async def test_the_mapping_needs_each_required_field(self) -> None:
         """If a record lacks a required field, the record is rejected or the incident differs.
 
-        Otherwise, the mapping does not need the field, and a drift warning about its absence would
-        be false.
+        If neither is true, the mapping does not need the field, and a warning about the missing
+        field would be a false alarm.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)
