@@ -50,9 +50,11 @@ async def running(tmp_path, url, clock: SkewedClock) -> AsyncIterator[ServiceNod
     async with open_node(settings, clock) as node:
         stop = asyncio.Event()
         task = asyncio.create_task(node.run(stop))
-        yield node
-        stop.set()
-        await task
+        try:
+            yield node
+        finally:
+            stop.set()
+            await task
 
 
 async def emit(database, count: int) -> None:
