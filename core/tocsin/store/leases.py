@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Table, select, update
 
 from tocsin.errors import TocsinError
+from tocsin.store.notifications import find_absent_nodes
 
 LEASE_DURATION = timedelta(seconds=90)
 
@@ -30,6 +31,16 @@ class LeasedTable:
     def is_free(self, row: Any, now: datetime) -> bool:
         """Return whether a row is not leased, or its lease has run out."""
         return row.lease is None or bool(row.leased_until <= now)
+
+    def is_left(self, connection: Connection, row: Any, node: int, now: datetime) -> bool:
+        """Return whether nobody works on a row: it is free, or a node left its lease behind.
+
+        That is a node that is absent, or `node` itself, of which one task at a time works on a row:
+        it could not release its lease while the database was away.
+        """
+        if self.is_free(row, now) or row.node == node:
+            return True
+        return bool(find_absent_nodes(connection, [row.node]))
 
     def acquire(
         self,

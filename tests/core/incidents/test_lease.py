@@ -60,6 +60,14 @@ async def test_the_lease_of_a_node_that_is_gone_is_free_at_once(take_it, there, 
 
 
 @on_postgresql
+async def test_a_node_takes_up_the_lease_that_it_could_not_release(take_it, there, database):
+    left = await take_it(THERE)  # the database was away when its work ended
+    assert await take_it(THERE) is not None
+    with pytest.raises(LeaseLost):
+        await database.read(left.confirm)
+
+
+@on_postgresql
 async def test_a_lease_that_has_run_out_is_free_though_its_node_is_there(take_it, there, clock):
     assert await take_it(THERE) is not None
     clock.advance(seconds=LEASE_DURATION.total_seconds())

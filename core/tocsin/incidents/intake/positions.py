@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from tocsin.hookspecs import IntakePosition
 from tocsin.incidents.coverage import StalePosition
-from tocsin.store import Lease, LeasedTable, build_insert, find_absent_nodes
+from tocsin.store import Lease, LeasedTable, build_insert
 from tocsin.store.tables import Timestamp, intake_positions
 
 _NO_STREAM = ""  # of a provider whose pushes were not read yet
@@ -59,7 +59,7 @@ def acquire_intake_lease(
     connection.execute(new.on_conflict_do_nothing())
     query = select(_t.node, _t.lease, _t.leased_until).where(_t.provider == provider)
     row = connection.execute(query).one()
-    if not _leased.is_free(row, now) and not find_absent_nodes(connection, [row.node]):
+    if not _leased.is_left(connection, row, node, now):
         return None
     token = _leased.acquire(connection, row, provider, node, now)
     return None if token is None else Lease(_leased, provider, token)

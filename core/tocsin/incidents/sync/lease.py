@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from tocsin.clock import Clock
 from tocsin.hookspecs import Provider
 from tocsin.incidents.held_lease import hold_when_free
-from tocsin.store import Database, Lease, LeasedTable, build_insert, find_absent_nodes
+from tocsin.store import Database, Lease, LeasedTable, build_insert
 from tocsin.store.tables import providers
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -38,7 +38,7 @@ def acquire_lease(
     connection.execute(new.on_conflict_do_nothing())
     query = select(columns.node, columns.lease, columns.leased_until)
     row = connection.execute(query.where(columns.name == provider)).one()
-    if not _leased.is_free(row, now) and not find_absent_nodes(connection, [row.node]):
+    if not _leased.is_left(connection, row, node, now):
         return None
     values = {
         "plugin": settings.plugin,
