@@ -294,7 +294,7 @@ def _build_workers(
     notifiers, number = Notifiers(), secrets.randbits(63)
     delivery_metrics = DeliveryMetrics(metrics, database, clock)
     queue = DeliveryQueue(database, number)
-    closures = TicketClosures(database, clock, plugins.providers, settings.public_url)
+    closures = TicketClosures(database, clock, plugins.providers, settings.public_url, metrics)
     pool = WorkerPool(
         channels.make,
         renderer=renderer,

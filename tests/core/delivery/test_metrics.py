@@ -140,6 +140,14 @@ async def test_an_attempt_is_counted_by_how_it_ended(desk, store, outcome):
     assert exposed["tocsin_events_routed_total",] == 1
 
 
+async def test_closed_objects_are_counted(desk, store):
+    assert (await desk.expose())["tocsin_objects_closed_total", "soc"] == 0
+    desk.channel.answer = lambda _: Receipt(status=200, closed=("SEC-1", "SEC-2"))
+    await store(alert())
+    await desk.work()
+    assert (await desk.expose())["tocsin_objects_closed_total", "soc"] == 2
+
+
 async def test_durations_are_measured_of_all_and_latencies_of_what_arrived(desk, store, clock):
     def answer(delivery):
         clock.advance(seconds=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from incident_rows import NOW, add_incidents
 from tocsin import Broken, Misconfigured, Provider, Refused, TryLater
 from tocsin.accounting import Period, report_period, trace_incident
 from tocsin.incidents import TicketClosures, load_closure
+from tocsin.metrics import Metrics
 from tocsin.model import IncidentDisposition, IncidentStatus, RemoteResolution
 from tocsin.registry.parser import find_unsupported_write_back
 from tocsin.testing import make_tools
@@ -47,7 +49,7 @@ def siem(clock) -> Siem:
 @pytest.fixture
 async def closures(database, clock, siem) -> TicketClosures:
     await database.write(add_incidents, 1, provider="edge", external_id="e-1")
-    return TicketClosures(database, clock, {"edge": siem}, URL)
+    return TicketClosures(database, clock, {"edge": siem}, URL, Metrics(clock))
 
 
 def decided(disposition=IncidentDisposition.FALSE_POSITIVE, *, is_closed=True) -> RemoteResolution:
@@ -92,7 +94,7 @@ async def test_only_open_incidents_of_enabled_providers_are_closed(
     database, clock, closures, status
 ):
     off = Siem(clock)
-    closures = TicketClosures(database, clock, {"edge": off}, URL)
+    closures = TicketClosures(database, clock, {"edge": off}, URL, Metrics(clock))
     await database.write(add_incidents, 1, provider="edge", external_id="e-2", status=status)
     await database.write(closures.apply, decided(), NOW)
     assert not await closures.close_next(off)
@@ -159,3 +161,30 @@ def test_a_provider_that_cannot_close_is_refused(clock):
     assert list(find_unsupported_write_back(Siem, settings)) == []
     [(name, found, _)] = find_unsupported_write_back(OpenSearch, settings)
     assert (name, found) == ("close_from_tickets", "'siem' cannot close incidents")
+
+
+async def test_attempts_are_counted_by_outcome(database, clock, siem):
+    await database.write(add_incidents, 1, provider="edge", external_id="e-1")
+    metrics = Metrics(clock)
+    closures = TicketClosures(database, clock, {"edge": siem}, URL, metrics)
+    closures.make_loops([siem])
+
+    async def count() -> list[float]:
+        clock.advance(minutes=10)
+        text = (await metrics.expose()).decode()
+        found = re.findall(r'tocsin_siem_closures_total\{outcome="(\w+)",.* ([0-9.]+)', text)
+        return [float(dict(found)[outcome]) for outcome in ("written", "later", "failed")]
+
+    assert await count() == [0, 0, 0]
+    await database.write(closures.apply, decided(), NOW)
+    siem.failure = TryLater("busy")
+    await closures.close_next(siem)
+    assert await count() == [0, 1, 0]
+    siem.failure = None
+    await closures.close_next(siem)
+    assert await count() == [1, 1, 0]
+    await database.write(closures.apply, decided(None, is_closed=False), NOW)
+    await database.write(closures.apply, decided(), NOW)
+    siem.failure = Refused("it was deleted")
+    await closures.close_next(siem)
+    assert await count() == [1, 1, 1]

@@ -59,6 +59,11 @@ class DeliveryMeters:
             _LATENCIES,
             "destination",
         )
+        self.closed = metrics.counter(
+            "tocsin_objects_closed_total",
+            "Tickets, alerts and cases that deliveries of this node closed",
+            "destination",
+        )
         self._known: dict[str, DeliveryMeter] = {}
 
     def of(self, destination: str) -> DeliveryMeter:
@@ -74,7 +79,7 @@ class DeliveryMeters:
         """Remove the series of a destination, unless another worker has started there since."""
         if self._known[destination] is meter:
             del self._known[destination]
-            for metric in (self.ended, self.late, self.duration, self.latency):
+            for metric in (self.ended, self.late, self.duration, self.latency, self.closed):
                 metric.remove_by_labels({"destination": destination})
 
 
@@ -86,6 +91,7 @@ class DeliveryMeter:
         self._late = meters.late.labels(destination)
         self._duration = meters.duration.labels(destination)
         self._latency = meters.latency.labels(destination)
+        self._closed = meters.closed.labels(destination)
         for outcome in OUTCOMES:  # start at 0: the first one counts as an increase
             self._ended_as(outcome)
 
@@ -98,6 +104,7 @@ class DeliveryMeter:
             if attempt.state == DELIVERED:
                 happened_at = attempt.claimed.event.timestamp
                 self._latency.observe(_seconds(happened_at, attempt.ended_at))
+        self._closed.inc(sum(len(attempt.closed) for attempt in ended))
         if late:
             self._late.inc(len(late))
 

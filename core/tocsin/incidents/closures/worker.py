@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import product
 
 import structlog
 from sqlalchemy import Connection
@@ -31,11 +32,13 @@ from tocsin.loops import (
     run_forever,
     was_cancelled,
 )
+from tocsin.metrics import Metrics
 from tocsin.model import IncidentStatus, RemoteResolution
 from tocsin.store import Database
 
 _LEASE = 2 * WRITE_TIMEOUT
 _PAUSE = timedelta(seconds=10)
+OUTCOMES = ("written", "later", "failed")
 _log = structlog.get_logger()
 
 
@@ -52,12 +55,19 @@ class TicketClosures:
         clock: Clock,
         providers: Mapping[str, Provider],
         public_url: str,
+        metrics: Metrics,
     ) -> None:
         """Take the providers; the mapping may change later."""
         self._database = database
         self._clock = clock
         self._providers = providers
         self._public_url = public_url
+        self._attempts = metrics.counter(
+            "tocsin_siem_closures_total",
+            "Attempts to close an incident in its SIEM after its ticket, by provider and outcome",
+            "provider",
+            "outcome",
+        )
 
     def apply(self, connection: Connection, resolution: RemoteResolution, now: datetime) -> None:
         """Apply a resolution to its incident, and plan or cancel its closure at the SIEM."""
@@ -70,6 +80,9 @@ class TicketClosures:
 
     def make_loops(self, providers: Iterable[Provider]) -> dict[str, Loop]:
         """Return the loops that close incidents of these providers, by their names."""
+        closing = [provider for provider in providers if _closes(provider)]
+        for provider, outcome in product(closing, OUTCOMES):  # start at 0
+            self._attempts.labels(provider.tools.name, outcome)
         return {
             f"closures {provider.tools.name}": partial(
                 run_forever,
@@ -79,8 +92,7 @@ class TicketClosures:
                 silence=WRITE_TIMEOUT + _PAUSE + SILENCE,
                 provider=provider.tools.name,
             )
-            for provider in providers
-            if _closes(provider)
+            for provider in closing
         }
 
     async def _step(self, provider: Provider) -> None:
@@ -105,12 +117,14 @@ class TicketClosures:
             return False
         done = {"state": ClosureState.WRITTEN, "reason": None}
         await self._database.write(settle_closure, held, self._clock.now(), **done)
+        self._attempts.labels(name, "written").inc()
         return True
 
     async def _fail(self, provider: str, held: Closure, error: BaseException) -> None:
         reason, now = describe_plugin_failure(error, late=LATE_WRITE), self._clock.now()
         facts = {"provider": provider, "incident": held.incident_number, "reason": reason}
         retry = plan_retry(error, held.failures)
+        self._attempts.labels(provider, "failed" if retry is None else "later").inc()
         if retry is None:
             failed = {"state": ClosureState.FAILED, "failures": held.failures + 1, "reason": reason}
             await self._database.write(settle_closure, held, now, **failed)
