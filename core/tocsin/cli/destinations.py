@@ -104,7 +104,7 @@ def resume(
 ) -> None:
     """Resume a destination that stopped after failures.
 
-    If the destination is already active, its deliveries on hold are sent. In the output,
+    Also sends its deliveries on hold, even if the destination is active. In the output,
     `released` is the number of these deliveries.
     """
     path = admin_path("destinations", name, "resume")
