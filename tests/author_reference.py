@@ -43,6 +43,7 @@ SEAMS = {
     ),
     "Channels": (
         "tocsin.hookspecs.channel",
+        "tocsin.hookspecs.message_actions",
         "tocsin.channels",
         "tocsin.conditions",
         "tocsin.model.contract",

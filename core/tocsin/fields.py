@@ -68,7 +68,7 @@ def _resolve_path(value: str, info: ValidationInfo) -> str:
 
 
 def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
-    """Return a validator that parses strings in any letter case, and passes on other values."""
+    """Return a validator that accepts the values of an enumeration in any letter case."""
     parse: Callable[[Any], Any] = vocabulary.parse
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
 
@@ -136,7 +136,7 @@ ServerUrl = Annotated[
     _OwnServer(),
     WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
 ]
-"""The URL of a plugin's server. The plugin can reach this host even if its address is private."""
+"""The URL of a server. All plugins except channels can reach it, even at a private address."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'use { env = "NAME" } or { file = "path" }'

@@ -167,7 +167,8 @@ class Channel(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` raises an error, Tocsin reports that the destination is unavailable, and why.
+        If `start` raises an error or takes over a minute, Tocsin reports that the destination is
+        unavailable, and why.
         """
 
     @abstractmethod
@@ -207,10 +208,11 @@ class Channel(Configurable[S], ABC):
     ) -> MessageAction | None:
         """Return the button that a person pressed in a message of this Tocsin.
 
-        None if the request is about something else. Raises `CredentialsRefused` unless the request
-        is signed by the receiver and recent; do not parse the body before. Never take the number of
-        the incident from the message without a proof that Tocsin put it there. `public_url`
-        is that of `tools`. Perform no I/O.
+        Returns None if the request is not about a button. Before you parse the body, check that the
+        receiver signed the request, and that the request is recent; otherwise, raise
+        `CredentialsRefused`. Never take the number of the incident from the message without a proof
+        that this Tocsin put the number there. `public_url` is the same as in `tools`. Perform no
+        I/O.
         """
         raise NotImplementedError
 

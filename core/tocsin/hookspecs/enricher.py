@@ -87,7 +87,8 @@ class Enricher(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` raises an error, Tocsin reports that the enricher is unavailable, and why.
+        If `start` raises an error or takes over a minute, Tocsin reports that the enricher is
+        unavailable, and why.
         """
 
     async def check(self) -> Health:

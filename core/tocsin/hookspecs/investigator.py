@@ -73,7 +73,7 @@ class Investigator(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` raises an error, Tocsin runs without an investigator.
+        If `start` raises an error or takes over a minute, Tocsin runs without an investigator.
         """
 
     @abstractmethod

@@ -18,8 +18,9 @@ class MessageAction:
     person: str | None
     """The person's name in Tocsin; None if the operator has not allowed the person to triage."""
     button: MessageButton | None
-    """None if Tocsin did not make the button, or the operator has disabled it."""
+    """The button; None if this Tocsin did not create the button, or if the operator has disabled
+    the button."""
     incident_number: int
-    """Number of the incident, which the channel must verify; 0 in test messages."""
+    """The number of the incident, which the channel must verify; 0 in test messages."""
     reply_to: str | None = None
-    """Where `Channel.reply` sends the result; None if the person gets no reply."""
+    """The address to which `Channel.reply` sends the result; None if the person gets no reply."""

@@ -36,9 +36,10 @@ from tocsin.shapes import RecordContract, ShapeRecorder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushRequest:
-    """A request to `/api/push/`, `/api/ticket-events/` or `/api/message-actions/` and a name.
+    """A request to an endpoint for senders, before authentication.
 
-    It is not authenticated yet.
+    The endpoints are `/api/push/<provider>`, `/api/ticket-events/<destination>` and
+    `/api/message-actions/<destination>`.
     """
 
     headers: Mapping[str, str]
@@ -200,7 +201,8 @@ class Provider(Configurable[S], ABC):
     async def start(self) -> None:
         """Prepare; called once.
 
-        If `start` raises an error, Tocsin reports that the provider is unavailable, and why.
+        If `start` raises an error or takes over a minute, Tocsin reports that the provider is
+        unavailable, and why.
         """
 
     @abstractmethod

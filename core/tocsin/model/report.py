@@ -111,8 +111,8 @@ class EntityAssessment:
     internal: bool = False
     well_known: bool = False
     depth: int = 0
-    """The number of pivots from the subject of the query to the entity; 0 for the subject
-    itself."""
+    """The number of pivots to the entity; 0 for entities in the query and in the incidents of the
+    query."""
     incident_count: int = 0
     first_seen: datetime | None = None
     last_seen: datetime | None = None
