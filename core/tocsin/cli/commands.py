@@ -73,6 +73,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "admin": CommandEntry("Manage admin tokens and signing keys.", "admin"),
     "keys": CommandEntry("Manage API keys of a running service.", "keys"),
     "clients": CommandEntry("Manage API clients of a running service.", "clients"),
+    "console-sessions": CommandEntry(
+        "List and end console sessions of all people.", "console_sessions"
+    ),
     "audit": CommandEntry("List and verify the audit log.", "audit"),
     "erase": CommandEntry(
         "Erase an entity from the database and the archive, and print a receipt.", "erase", "erase"

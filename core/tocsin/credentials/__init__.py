@@ -2,6 +2,11 @@
 
 from tocsin.credentials.access_tokens import AccessToken, AccessTokens, open_tokens, revoke_token
 from tocsin.credentials.admins import Admins
+from tocsin.credentials.all_sessions import (
+    end_principal_sessions,
+    end_session_by_id,
+    list_sessions,
+)
 from tocsin.credentials.api_clients import (
     ApiClient,
     ClientSecret,
@@ -170,7 +175,9 @@ __all__ = [
     "end_issuer_sessions",
     "end_other_sessions",
     "end_own_session",
+    "end_principal_sessions",
     "end_session",
+    "end_session_by_id",
     "end_sessions_by_kind",
     "find_key_file",
     "find_nodes_without",
@@ -189,6 +196,7 @@ __all__ = [
     "list_api_keys",
     "list_key_use",
     "list_own_sessions",
+    "list_sessions",
     "load_api_client",
     "load_api_key",
     "load_encryption_keys",

@@ -17,6 +17,7 @@ from tocsin.web.routes import (
     api_clients,
     api_keys,
     audit,
+    console_sessions,
     deliveries,
     destination_tests,
     destinations,
@@ -89,6 +90,7 @@ def _page(public_url: str, issuer_url: str, inventory: PluginInventory | None) -
 ENDPOINTS = (
     *api_keys.ENDPOINTS,
     *api_clients.ENDPOINTS,
+    *console_sessions.ENDPOINTS,
     *destinations.ENDPOINTS,
     *destination_tests.ENDPOINTS,
     *deliveries.ENDPOINTS,

@@ -16,6 +16,7 @@ from tocsin.web.problems import (
 from tocsin.web.schemas.examples import (
     BACKFILL_ID,
     CLIENT_ID,
+    CONSOLE_SESSION_ID,
     DELIVERY_ID,
     DESTINATION,
     KEY_ID,
@@ -155,6 +156,9 @@ INCIDENT_REMOVED = ProblemType(
 )
 API_KEY_NOT_FOUND = _not_found("API key", f"/api/admin/api-keys/{KEY_ID}")
 API_CLIENT_NOT_FOUND = _not_found("API client", f"/api/admin/api-clients/{CLIENT_ID}")
+CONSOLE_SESSION_NOT_FOUND = _not_found(
+    "console session", f"/api/admin/console-sessions/{CONSOLE_SESSION_ID}"
+)
 DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar")
 SUPPRESSION_NOT_FOUND = _not_found("suppression rule", "/api/admin/suppressions/pentest-2026")
 DELIVERY_NOT_FOUND = _not_found("delivery", f"/api/admin/deliveries/{DELIVERY_ID}")

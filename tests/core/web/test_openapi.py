@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from io import BytesIO
 
 import pytest
@@ -14,7 +15,14 @@ from delivery_rows import add_delivery
 from incident_rows import add_incidents, add_quarantined
 from openapi_rules import check
 from session_rows import add_session
-from tocsin.credentials import Scope, generate_key
+from tocsin.credentials import (
+    ConsoleRole,
+    ConsoleSession,
+    Scope,
+    begin_session,
+    generate_key,
+    list_sessions,
+)
 from tocsin.model import EventType
 from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
@@ -321,6 +329,9 @@ CALLS = [
     ("POST", "/api/admin/schedules/{schedule_id}/disable", {}),
     ("POST", "/api/admin/schedules/{schedule_id}/enable", {}),
     ("DELETE", "/api/admin/schedules/{schedule_id}", {}),
+    ("GET", "/api/admin/console-sessions", {}),
+    ("DELETE", "/api/admin/console-sessions/{console_session_id}", {}),
+    ("DELETE", "/api/admin/console-sessions", {"params": {"principal": "admin:ana"}}),
     ("GET", "/api/admin/deliveries", {}),
     ("GET", "/api/admin/deliveries/{delivery_id}", {}),
     ("GET", "/api/admin/deliveries/{delivery_id}/body", {}),
@@ -380,6 +391,14 @@ CALLS = [
 """A call of every endpoint, in an order in which each succeeds."""
 
 
+def add_console_session(connection, now) -> str:
+    """Sign an admin in, and return the ID of the session."""
+    end = now + timedelta(hours=1)
+    begin_session(connection, ConsoleSession("admin:ana", "ana", ConsoleRole.ADMIN, end), now)
+    [session] = list_sessions(connection, now, 1)
+    return session["id"]
+
+
 async def test_every_answer_is_as_described(api, document, clock):
     called = {(method, path) for method, path, _ in CALLS}
     called.add(("POST", TICKET_EVENTS))  # in test_ticket_events.py, with a tracker
@@ -392,6 +411,7 @@ async def test_every_answer_is_as_described(api, document, clock):
     session = await api.services.database.write(add_session)
     known: dict = {
         "number": 1,
+        "console_session_id": await api.services.database.write(add_console_session, clock.now()),
         "record_id": 1,
         "name": "soar",
         "delivery_id": delivery,

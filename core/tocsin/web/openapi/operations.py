@@ -21,6 +21,7 @@ from tocsin.web.openapi.tags import find_tag
 from tocsin.web.schemas.examples import (
     BACKFILL_ID,
     CLIENT_ID,
+    CONSOLE_SESSION_ID,
     DELIVERY_ID,
     KEY_ID,
     PROVIDER,
@@ -91,6 +92,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": "^[0-9A-Za-z]{16}$"},
         "description": "Public ID of the key.",
         "example": KEY_ID,
+    },
+    "console_session_id": {
+        "schema": {"type": "string", "pattern": "^cse_[0-9A-Z]{26}$"},
+        "description": "ID of the console session.",
+        "example": CONSOLE_SESSION_ID,
     },
     "client_id": {
         "schema": {"type": "string", "pattern": "^cl_[0-9A-Za-z]{16}$"},

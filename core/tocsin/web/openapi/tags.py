@@ -62,6 +62,11 @@ TAGS = (
         ("/api/admin/api-clients",),
     ),
     EndpointTag(
+        "Console sessions",
+        "Sessions of people in the console. Requires the admin role.",
+        ("/api/admin/console-sessions",),
+    ),
+    EndpointTag(
         "Push",
         "Incidents, ticket events and pressed buttons sent by other systems.",
         ("/api/push/", "/api/ticket-events/", "/api/message-actions/"),

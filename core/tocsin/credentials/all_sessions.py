@@ -1,0 +1,48 @@
+"""Console sessions of all people, for admins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+
+from tocsin.store.tables import console_sessions
+
+_c = console_sessions.c
+_SHOWN = ("id", "principal", "name", "role", "begun_at", "used_at", "expires_at", "address")
+
+
+def list_sessions(
+    connection: Connection,
+    now: datetime,
+    limit: int,
+    *,
+    principal: str | None = None,
+    before: str | None = None,
+) -> Sequence[Any]:
+    """Return up to `limit` sessions, newest first, of all people or of one principal.
+
+    Sessions without an ID, which an earlier version began, are left out; they last 12 hours.
+    """
+    query = select(*(_c[name] for name in (*_SHOWN, "browser"))).where(
+        _c.id.is_not(None), _c.expires_at > now
+    )
+    if principal is not None:
+        query = query.where(_c.principal == principal)
+    if before is not None:
+        query = query.where(_c.id < before)
+    return connection.execute(query.order_by(_c.id.desc()).limit(limit)).mappings().all()
+
+
+def end_session_by_id(connection: Connection, id_: str, now: datetime) -> str | None:
+    """End a session, and return its principal; None if there is no such session."""
+    ended = delete(console_sessions).where(_c.id == id_, _c.expires_at > now)
+    found: str | None = connection.scalar(ended.returning(_c.principal))
+    return found
+
+
+def end_principal_sessions(connection: Connection, principal: str) -> int:
+    """End all sessions of a principal, and return their number."""
+    return connection.execute(delete(console_sessions).where(_c.principal == principal)).rowcount
