@@ -200,7 +200,7 @@ class ObjectChannel(Channel[S]):
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the names of the receiver's statuses of closed objects.
+        """Return the names of the statuses that closed objects can have in the receiver.
 
         If you implement this method, declare the setting `resolutions` as `Resolutions`. In
         `check`, pass the result to `find_unmapped`.

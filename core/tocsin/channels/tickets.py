@@ -196,7 +196,7 @@ class Tracker(ABC):
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the names of the tracker's statuses of closed tickets.
+        """Return the names of the statuses that closed tickets can have in the tracker.
 
         Implement this method together with `read_statuses`.
         """

@@ -119,7 +119,7 @@ def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_event(event: Event) -> None:
-    """Handle a committed event. Called for each event, and again later if the call raises.
+    """Handle a committed event. Called for each event, and again later if the call fails.
 
     Events pass through the delivery queue, so a restart never loses an event but can repeat one. To
     recognize a repeated event, use `event.id`. A plain function runs in a separate thread. A
@@ -178,5 +178,5 @@ def tocsin_metrics(objects: Mapping[str, Any]) -> Sequence[Metric]:  # type: ign
     """Return the current metrics of this plugin. Called at each scrape, in a separate thread.
 
     `objects` contains the running objects of the plugin on this node, by table name, such as
-    `enrichers.lists`. If the call raises or takes over two seconds, the scrape omits these metrics.
+    `enrichers.lists`. If the call fails or takes over two seconds, the scrape omits these metrics.
     """

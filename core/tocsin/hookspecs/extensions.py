@@ -35,9 +35,10 @@ class ExtensionRequest:
     path: Mapping[str, str]
     """The named parts of the path."""
     query: Any
-    """The query parameters: an instance of the route's `query`; for pages, a mapping."""
+    """The query parameters: an instance of the route's class `query`; for pages, a mapping."""
     body: Any = None
-    """The body: an instance of the route's `body`."""
+    """The body: an instance of the route's class `body`; None for pages, and for routes without a
+    body."""
     objects: Mapping[str, Any] = field(default_factory=dict)
     """The running objects of the plugin on this node, by table name, such as `enrichers.lists`."""
 

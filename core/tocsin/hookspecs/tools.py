@@ -29,7 +29,7 @@ class HttpResponse:
 
 
 class HttpClient(Protocol):
-    """Guarded HTTP client: bounded, without redirects or cookies."""
+    """Guarded HTTP client, which limits sizes and times, and ignores redirects and cookies."""
 
     def check_url(self, url: str) -> None:
         """Check without network access whether requests to `url` are allowed.
@@ -71,7 +71,7 @@ class Sockets(Protocol):
     def tls(self) -> ssl.SSLContext:
         """The TLS context, which verifies certificates and names.
 
-        It uses the settings `ca_file` and `client_certificate`.
+        The context uses the settings `ca_file`, `client_certificate` and `client_key`.
         """
         ...
 

@@ -75,11 +75,11 @@ class ProviderSource:
     name: str
     answers_events: bool
     event_kinds: tuple[EntityKind, ...] = tuple(EntityKind)
-    """The entity kinds that its event search supports."""
+    """The entity kinds that the provider's event search supports."""
     reason: str | None = None
     """The reason why the provider is unavailable; None if it is available."""
     marking: Marking = field(default_factory=Marking)
-    """The marking of its data."""
+    """The marking of the provider's data."""
     read_until: datetime | None = None
     """The time up to which Tocsin has read incidents; None if unknown or not applicable."""
 
@@ -226,7 +226,7 @@ class FindEvents(Question[FoundEvents]):
 
     @property
     def asked_of(self) -> str:
-        """The provider."""
+        """The provider, such as `provider:edge`."""
         return f"provider:{self.provider}"
 
 
@@ -241,7 +241,7 @@ class GetEnrichments(Question[tuple[Enrichment, ...]]):
 
     @property
     def asked_of(self) -> str:
-        """The enricher."""
+        """The enricher, such as `enricher:history`."""
         return f"enricher:{self.enricher}"
 
 

@@ -134,7 +134,7 @@ class Report:
 
     title: str
     query: str
-    """The first question."""
+    """The first message of the session."""
     persona: Persona
     window: Window
     """The examined time range."""
@@ -153,7 +153,7 @@ class Report:
     incidents: tuple[int, ...] = ()
     """The examined incidents."""
     about: tuple[int, ...] = ()
-    """The incidents whose numbers the question contains."""
+    """The incidents that the query names by their numbers."""
     techniques: tuple[str, ...] = ()
     """ATT&CK techniques, in the order of their tactics."""
     tactics: tuple[str, ...] = ()

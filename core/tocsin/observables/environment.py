@@ -92,7 +92,7 @@ class Environment:
         """Return whether the entity belongs to the organization, judged by its value.
 
         This method judges an IP address, host or domain, the host of a URL, and the domain after
-        `@` of an email address, mailbox or user. All other entities are not internal. An address is
+        `@` of an email address, mailbox or user. Any other entity is not internal. An address is
         internal if it is in an internal network. A name is internal if it is an internal domain or
         below one, has no dot, or has a suffix of private networks, such as `.local` or `.internal`.
         """

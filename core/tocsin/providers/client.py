@@ -214,9 +214,8 @@ class Api:
 
         The request fails with one of these errors:
 
-        - `TryLater`, with the delay that the server requests, if the server is unreachable,
-          unavailable (502, 503, 504) or overloaded (429), for a partial response (206), and for 408
-          and 425
+        - `TryLater`, with the delay that the server requests, if the server is unreachable, for a
+          partial response (206), and for 408, 425, 429, 502, 503 and 504
         - `CredentialsRefused` for 401 and 403
         - `Refused` for any other 4xx, and for redirects
         - `Broken` for any other 5xx, and for a body that is not JSON or is longer than 16 MiB

@@ -20,7 +20,7 @@ class Fault(StrEnum):
     THROTTLED = auto()
     """429, with Retry-After in seconds."""
     THROTTLED_UNTIL = auto()
-    """429, with Retry-After as a date by the SIEM's clock."""
+    """429, with Retry-After as a date according to the SIEM's clock."""
     UNAVAILABLE = auto()
     """503, with Retry-After in seconds."""
     BAD_GATEWAY = auto()

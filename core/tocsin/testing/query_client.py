@@ -63,7 +63,7 @@ class ScriptedQueryClient(QueryScript):
 
     @property
     def references(self) -> set[str]:
-        """The references that a report can cite: the steps, and the incidents in results."""
+        """The references that a report can cite: the steps, and the incidents in their results."""
         steps = {step.reference for step in self.steps}
         contents = (step.answered.content for step in self.steps if step.answered)
         return steps | {

@@ -35,7 +35,7 @@ class Case:
     entities_at: datetime | None = None
     """The true time from which the API shows the entities; None for immediately."""
     malformed: bool = False
-    """Whether the API shows an unreadable record."""
+    """Whether the API returns this version or event as an unreadable record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class LogEvent:
     entities: tuple[Entity, ...]
     text: str = ""
     malformed: bool = False
-    """Whether the API shows an unreadable record."""
+    """Whether the API returns this version or event as an unreadable record."""
 
 
 class Siem:

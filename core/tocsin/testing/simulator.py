@@ -157,7 +157,7 @@ class Simulator(VendorApi):
     # used by tests
 
     def fail(self, *faults: Fault, times: int = 1, where: str = "") -> None:
-        """Make the next requests fail, one for each fault, `times` times.
+        """Make the next requests fail, one with each fault; repeat these faults `times` times.
 
         Affects only requests whose path contains `where`.
         """

@@ -42,7 +42,7 @@ E = TypeVar("E", bound=Enricher)
 
 
 def loopback_client() -> GuardedClient:
-    """Return an HTTP client for plugins that can reach this machine.
+    """Return an HTTP client that can reach this machine, for plugins under test.
 
     Close it after the test with `await client.close()`.
     """
@@ -50,7 +50,7 @@ def loopback_client() -> GuardedClient:
 
 
 def loopback_sockets(ca_file: str | None = None) -> Sockets:
-    """Return sockets for plugins that can reach this machine.
+    """Return sockets that can reach this machine, for plugins under test.
 
     `ca_file` replaces the system's certificate authorities.
     """

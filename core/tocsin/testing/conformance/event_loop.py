@@ -19,7 +19,7 @@ class EventLoopRules(ABC):
         """A plugin never blocks the event loop for 0.2 seconds or longer, during this rule or any
         other.
 
-        Sign-in, deliveries and all other plugins wait meanwhile. Use `await` or
+        Sign-in, deliveries and all other plugins wait while the loop is blocked. Use `await` or
         `asyncio.to_thread`.
         """
         await self.exercise()

@@ -62,7 +62,8 @@ class EventRules(Conformance):
 
     @rule
     async def test_events_of_an_entity_are_found(self) -> None:
-        """`events` returns the SIEM's events of an entity, each with a time zone and the entity.
+        """`events` returns the SIEM's events of an entity. Each event lists the entity, and has a
+        time with a time zone.
 
         Investigations rely on these events.
         """

@@ -256,7 +256,7 @@ class Conformance(EventLoopRules):
         return (incident.title, incident.status) == (case.title, case.status)
 
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a record that has the type of this record but cannot be parsed."""
+        """Return a malformed version of a record: still a record, but one that cannot be parsed."""
         return {name: {"unexpected": value} for name, value in record.items()}
 
     @abstractmethod

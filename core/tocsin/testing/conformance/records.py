@@ -72,7 +72,8 @@ class RecordRules(Conformance):
 
     @rule
     async def test_the_vendors_own_severity_is_kept(self) -> None:
-        """`raw_severity` contains the original word or number of the vendor, known or unknown.
+        """`raw_severity` contains the original word or number of the vendor, for known and unknown
+        severities.
 
         With this value, analysts can find the incident in the SIEM's console and check an assumed
         severity.
