@@ -55,9 +55,11 @@ def require_items(result: object, method: Callable[..., Any]) -> Sequence[object
 def require_result(result: object, kind: type[T], method: Callable[..., Any]) -> T:
     """Return the result of a method; TypeError if it or one of its fields has another type."""
     made = require_kind(result, kind, method)
-    for name, exact, annotation in _list_fields(cast("Hashable", kind)):
+    for name, exact, annotation, may_be_empty in _list_fields(cast("Hashable", kind)):
         value = getattr(made, name)
-        if type(value) not in exact and not _matches(value, annotation):
+        if type(value) in exact or (may_be_empty and value == ()):
+            continue
+        if not _matches(value, annotation):
             place = f"`{name}` {value!r:.100}, not {_describe_type(annotation)}"
             raise TypeError(f"{describe_method(method)} returned a `{kind.__name__}` with {place}")
     return made
@@ -148,10 +150,14 @@ def _format_minutes(limit: timedelta) -> str:
 
 
 @cache
-def _list_fields(kind: Any) -> Sequence[tuple[str, frozenset[type], Any]]:
-    """Return the fields with their types: first those that match without a closer look."""
+def _list_fields(kind: Any) -> Sequence[tuple[str, frozenset[type], Any, bool]]:
+    """Return the fields with their types: first those that match without a closer look.
+
+    The last member tells whether an empty tuple matches.
+    """
     hints = get_type_hints(kind)
-    return [(each.name, _list_exact(hints[each.name]), hints[each.name]) for each in fields(kind)]
+    chosen = ((each.name, hints[each.name]) for each in fields(kind))
+    return [(name, _list_exact(hint), hint, get_origin(hint) is tuple) for name, hint in chosen]
 
 
 def _list_exact(annotation: Any) -> frozenset[type]:

@@ -39,6 +39,7 @@ from tocsin.net.urls import (
     parse_proxy,
     parse_url,
 )
+from tocsin.time_limits import TimeLimits
 
 # Below the 5 s after which common servers close an idle connection: a POST at that moment
 # fails, and repeating it is not safe.
@@ -112,6 +113,7 @@ class GuardedClient:
         self._allow_hosts = frozenset(_raw_host(host) for host in allow_hosts)
         self._tls = tls
         self._proxy = proxy
+        self._time_limits = TimeLimits()
         self._sessions: dict[AddressPolicy, aiohttp.ClientSession] = {}
         # A check costs a tenth of a request; resolved addresses are never cached.
         self._admit = lru_cache(_REMEMBERED_URLS)(self._judge)
@@ -159,7 +161,7 @@ class GuardedClient:
         """
         target = self._admit(url)
         try:
-            async with asyncio.timeout(timeout.total_seconds()):
+            with self._time_limits.limit(timeout.total_seconds()):
                 response = None
                 if method == "POST" and content is not None and self._proxy is None:
                     response = await self._kept(target).post(headers or {}, content, limit)

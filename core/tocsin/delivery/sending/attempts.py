@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -33,6 +32,7 @@ from tocsin.model import ChangeType, Delivery, Receipt
 from tocsin.plugin_results import require_result
 from tocsin.redaction import SHORTEST_IN_IDS, Redactor
 from tocsin.store import clean_text
+from tocsin.time_limits import TimeLimits
 from tocsin.tracing import build_headers, is_on, span
 
 RESPONSE_LIMIT = 16_384
@@ -56,6 +56,8 @@ class AttemptRunner:
         self.renderer = renderer
         """Renders the attempts that begin from now on."""
         self._clock = channel.tools.clock
+        self._time_limits = TimeLimits()
+        self._longest = (channel.settings.timeout + GRACE).total_seconds()
         self._redactor = Redactor(channel.list_secrets())
         self._id_redactor = Redactor(channel.list_secrets(), SHORTEST_IN_IDS)
 
@@ -109,7 +111,7 @@ class AttemptRunner:
             contract=self.renderer.contract(settings.template),
             trace_headers=build_headers(),
         )
-        async with asyncio.timeout((settings.timeout + GRACE).total_seconds()):
+        with self._time_limits.limit(self._longest):
             is_change = isinstance(claimed.event.event_type, ChangeType)
             deliver = self._channel.follow if is_change else self._channel.deliver
             receipt = await deliver(delivery)

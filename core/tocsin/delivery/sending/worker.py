@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -65,6 +66,7 @@ class Worker:
         self._database = database
         self._clock = channel.tools.clock
         self._extended_at = self._clock.now()
+        self._waiting: deque[ClaimedDelivery] = deque()  # for one that is under way to end
         self._under_way: dict[asyncio.Task[None], ClaimedDelivery] = {}
         self._leased_until: dict[str, datetime] = {}
         self._begun: set[str] = set()  # ids of deliveries of which an attempt is under way
@@ -78,7 +80,6 @@ class Worker:
         self._writing = asyncio.Lock()
         self._most: int = self._settings.concurrency * _LEAST_CLAIMS
         self._most_unstored: int = self._settings.concurrency * AHEAD
-        self._slots = asyncio.Semaphore(self._settings.concurrency)
         self._longest = self._settings.timeout + GRACE
         self._pause_policy = PausePolicy(
             self._settings.pause_after,
@@ -177,7 +178,8 @@ class Worker:
 
     @property
     def _room(self) -> int:
-        return self._most - len(self._under_way) - len(self._ended) - self._reserved
+        held = len(self._waiting) + len(self._under_way) + len(self._ended)
+        return self._most - held - self._reserved
 
     @property
     def _has_room(self) -> bool:
@@ -212,30 +214,35 @@ class Worker:
     def _begin(self, claims: Sequence[ClaimedDelivery]) -> None:
         for claimed in claims:
             self._leased_until[claimed.id] = claimed.leased_until
-            task = asyncio.create_task(self._deliver(claimed))
-            self._under_way[task] = claimed
-            task.add_done_callback(self._leave)
+        self._waiting.extend(claims)
+        self._begin_waiting()
         if claims:
             self._has_ended.notify()  # their leases are to be extended
 
+    def _begin_waiting(self) -> None:
+        while self._waiting and len(self._under_way) < self._settings.concurrency:
+            claimed = self._waiting.popleft()
+            task = asyncio.create_task(self._deliver(claimed))
+            self._under_way[task] = claimed
+            task.add_done_callback(self._leave)
+
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
-        async with self._slots:
-            while self._unstored >= self._most_unstored and not self._is_ending:
-                self._has_settled.clear()
-                await self._has_settled.wait()
+        while self._unstored >= self._most_unstored and not self._is_ending:
+            self._has_settled.clear()
+            await self._has_settled.wait()
+        now = self._clock.now()
+        if not (is_open := self._limiter.is_known_open(now)):
+            is_open = await self._is_open()
             now = self._clock.now()
-            if not (is_open := self._limiter.is_known_open(now)):
-                is_open = await self._is_open()
-                now = self._clock.now()
-            if self._leased_until[claimed.id] < now + self._longest:
-                return  # the database was away for long; it is due again when its lease expires
-            if self._is_ending or self._is_overloaded or not is_open:
-                await self._queue.release([claimed], now)
-                return
-            self._begun.add(claimed.id)
-            attempt = await self._attempts.make(claimed)
-            self._begun.discard(claimed.id)
-            self._ended.append(attempt)
+        if self._leased_until[claimed.id] < now + self._longest:
+            return  # the database was away for long; it is due again when its lease expires
+        if self._is_ending or self._is_overloaded or not is_open:
+            await self._queue.release([claimed], now)
+            return
+        self._begun.add(claimed.id)
+        attempt = await self._attempts.make(claimed)
+        self._begun.discard(claimed.id)
+        self._ended.append(attempt)
         self._throttled += attempt.verdict is AttemptVerdict.THROTTLED
         self._has_ended.notify()
 
@@ -257,6 +264,7 @@ class Worker:
         self._leased_until.pop(claimed.id, None)
         if not task.cancelled():
             self._begun.discard(claimed.id)
+        self._begin_waiting()
         self._offer_room()
         if not task.cancelled() and (error := task.exception()) is not None:
             facts = {"destination": self.name, "id": claimed.id}
@@ -269,7 +277,7 @@ class Worker:
 
     async def extend(self) -> None:
         """Extend the leases of deliveries in progress, and of results not stored yet."""
-        claims, now = list(self._under_way.values()), self._clock.now()
+        claims, now = [*self._under_way.values(), *self._waiting], self._clock.now()
         claims += [attempt.claimed for attempt in self._ended]
         self._extended_at = now
         if not claims:
@@ -318,6 +326,8 @@ class Worker:
         """Let attempts finish within a time limit, store the results, and release the rest."""
         self._is_ending = True
         self._has_settled.set()
+        waiting = [*self._waiting]
+        self._waiting.clear()
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=at_most.total_seconds())
         given_up = dict(self._under_way)
@@ -327,7 +337,7 @@ class Worker:
         try:
             await self.settle()
         finally:
-            await self._give_back(list(given_up.values()))
+            await self._give_back([*given_up.values(), *waiting])
 
     async def _give_back(self, claims: Sequence[ClaimedDelivery]) -> None:
         """Release abandoned deliveries; those that were begun may have arrived."""
