@@ -19,6 +19,7 @@ from bench import (
     intake,
     investigation,
     key_flood,
+    large_histories,
     paginated_api,
     peers,
     scale,
@@ -53,6 +54,7 @@ BY_NAME = {
     "search": search.run,
     "peers": peers.run,
     "scale": scale.run,
+    "large-histories": large_histories.run,
     "intake": intake.run,
 }
 """Parts that only run by name: they take minutes, 12 GB of disk space, or install others."""

@@ -36,7 +36,7 @@ def run(rounds: int) -> None:
 
 def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
     url, _, _ = asyncio.run(prepare(new_url))
-    headers = {"Cookie": f"__Host-tocsin={asyncio.run(_sign_in(url))}"}
+    headers = {"Cookie": f"__Host-tocsin={asyncio.run(sign_in(url))}"}
     with node(url) as port:
         wait_until_indexed(url)
         bodies = asyncio.run(_bodies(port, headers, list(PAGES.values())))
@@ -51,8 +51,8 @@ def _compare(kind: str, new_url: NewUrl, rounds: int) -> None:
                 report_times(f"{name}, {kind}", "pages", rates)
 
 
-async def _sign_in(url: URL) -> str:
-    """Return the cookie of a session."""
+async def sign_in(url: URL) -> str:
+    """Return the cookie of a new session of an admin."""
     database, now = open_database(url), SystemClock().now()
     session = ConsoleSession("admin:bench", "bench", ConsoleRole.ADMIN, now + timedelta(hours=1))
     secret, _ = await database.write(begin_session, session, now)

@@ -40,15 +40,18 @@ _random_words = random.Random(1)
 WORDS = tuple(
     sorted({"".join(_random_words.choices(_SYLLABLES, k=3)) for _ in range(10_000)})[:2_000]
 )
-_Rows = list[tuple[Any, ...]]
+Rows = list[tuple[Any, ...]]
 
 
-async def fill(database: Database, count: int) -> None:
-    """Store `count` incidents with 5 entities each in a new database."""
+async def fill(
+    database: Database, count: int, begin: datetime = BEGIN, length: timedelta = LENGTH
+) -> None:
+    """Store `count` incidents with 5 entities each in a new database, at equal intervals."""
     by_value = next(index for index in incident_entities.indexes if "value" in index.name)
     await database.write(_prepare, by_value)
     for start in range(1, count + 1, CHUNK):
-        await database.write(_store, start, min(start + CHUNK, count + 1), count)
+        end = min(start + CHUNK, count + 1)
+        await database.write(_store, range(start, end), count, begin, length / count)
     await database.write(_finish, by_value, count)
     await database.write(_analyze)
 
@@ -83,20 +86,22 @@ def skewed(chance: random.Random, count: int) -> int:
 
 @dataclass(slots=True)
 class _Chunk:
-    incidents: _Rows = field(default_factory=list)
-    entities: _Rows = field(default_factory=list)
-    techniques: _Rows = field(default_factory=list)
+    incidents: Rows = field(default_factory=list)
+    entities: Rows = field(default_factory=list)
+    techniques: Rows = field(default_factory=list)
 
 
-def _store(connection: Connection, start: int, end: int, count: int) -> None:
+def _store(
+    connection: Connection, numbers: range, count: int, begin: datetime, interval: timedelta
+) -> None:
     rows = _Chunk()
-    chance = random.Random(start)
-    for number in range(start, end):
-        _add(rows, number, count, chance)
+    chance = random.Random(numbers.start)
+    for number in numbers:
+        _add(rows, number, begin + interval * number, count, chance)
     names = ("incident_number", "kind", "value", "change")
-    _load(connection, incidents, tuple(_COLUMNS), rows.incidents)
-    _load(connection, incident_entities, names, rows.entities)
-    _load(connection, incident_techniques, ("incident_number", "technique"), rows.techniques)
+    load(connection, incidents, tuple(_COLUMNS), rows.incidents)
+    load(connection, incident_entities, names, rows.entities)
+    load(connection, incident_techniques, ("incident_number", "technique"), rows.techniques)
 
 
 _COLUMNS = {
@@ -127,8 +132,7 @@ _USUAL = tuple(_COLUMNS.values())[:10]
 _SEVERITIES, _WEIGHTS = tuple(Severity), (30, 30, 25, 12, 3)
 
 
-def _add(rows: _Chunk, number: int, count: int, chance: random.Random) -> None:
-    at = BEGIN + LENGTH * (number / count)
+def _add(rows: _Chunk, number: int, at: datetime, count: int, chance: random.Random) -> None:
     technique = TECHNIQUES[skewed(chance, len(TECHNIQUES))]
     rows.incidents.append(
         (
@@ -157,7 +161,7 @@ def _words(chance: random.Random, count: int) -> str:
     return " ".join(WORDS[skewed(chance, len(WORDS))] for _ in range(count))
 
 
-def _load(connection: Connection, table: Table, names: Sequence[str], rows: _Rows) -> None:
+def load(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
     """Insert rows in the fastest way of the database."""
     if connection.dialect.name == "sqlite":
         BulkStatement(insert(table), names).run(connection, rows)
@@ -172,7 +176,7 @@ def _load(connection: Connection, table: Table, names: Sequence[str], rows: _Row
     )
 
 
-def _converted(rows: _Rows, convert: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def _converted(rows: Rows, convert: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     for row in rows:
         yield tuple(
             value if processor is None else processor(value)

@@ -36,6 +36,7 @@ PATHS_OF_ONE = tuple(
     f"/api/v1/incidents/{number}"
     for number in random.Random(1).sample(range(1, INCIDENTS + 1), 500)
 )
+_ENCRYPTION_KEY = Fernet.generate_key().decode()
 KINDS_OF_READS = {
     f"GET one of {INCIDENTS:,} incidents": PATHS_OF_ONE,
     f"GET 20 of {INCIDENTS:,} incidents": ("/api/v1/incidents?limit=20",),
@@ -93,7 +94,7 @@ async def prepare(new_url: NewUrl) -> tuple[URL, str, str]:
     database = await open_new(lambda: url)
     await fill(database, "cloud", INCIDENTS, quiet=True)
     await database.write(_analyze)
-    key_id, text = await _add_key(database)
+    key_id, text = await add_key(database, Scope.INCIDENTS_READ)
     await database.close()
     return url, key_id, text
 
@@ -104,7 +105,8 @@ def _analyze(connection: Connection) -> None:
         connection.exec_driver_sql("ANALYZE")
 
 
-async def _add_key(database: Database) -> tuple[str, str]:
+async def add_key(database: Database, *scopes: Scope) -> tuple[str, str]:
+    """Store a new API key with these scopes, and return its ID and its text."""
     value, text = generate_key()
     clock = SystemClock()
     hasher = Hasher(clock)
@@ -114,7 +116,7 @@ async def _add_key(database: Database) -> tuple[str, str]:
         prefix=value.prefix,
         name="bench",
         description="",
-        scopes=(Scope.INCIDENTS_READ,),
+        scopes=scopes,
         secret_hash=await hasher.hash(value.secret),
         created_by="bench",
         created_at=clock.now(),
@@ -141,7 +143,7 @@ def node(url: URL) -> Iterator[int]:
             "TOCSIN_BASE_URL": "https://tocsin.example",
             "TOCSIN_RATE_LIMIT": "1000000",
             "TOCSIN_RATE_BURST": "1000000",
-            "TOCSIN_ENCRYPTION_KEY": Fernet.generate_key().decode(),
+            "TOCSIN_ENCRYPTION_KEY": _ENCRYPTION_KEY,
         }
         command = [sys.executable, "-m", "tocsin", "serve"]
         log = Path(folder) / "log"
