@@ -239,7 +239,7 @@ class Provider(Configurable[S], ABC):
         """
 
     def note_shapes(self, kind: str, records: Sequence[Mapping[str, Any]]) -> None:
-        """Note the shapes of some raw records, as the SIEM returned them: paths and types.
+        """Note the shapes (paths and types) of some raw records, as the SIEM returned them.
 
         `kind` is a key of `record_contracts`; other kinds are ignored. Call this method for each
         page of new records. `WindowedProvider` calls it for the records from `list_changes`.

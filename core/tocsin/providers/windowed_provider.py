@@ -94,7 +94,7 @@ class WindowedProvider(Provider[S]):
 
     @abstractmethod
     async def list_changes(self, stream: str, window: Window, token: Json, limit: int) -> Listing:
-        """Return a page of the changes in the window, by the change time of the SIEM.
+        """Return a page of the records whose time of change in the SIEM is in the window.
 
         `token` is None for the first page, then the `next_token` of the previous page. Request
         `limit` records, in ascending order of change time if the SIEM supports that. The ends of
