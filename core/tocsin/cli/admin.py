@@ -78,7 +78,7 @@ def sign_in_link(
 
 @app.command("revoke-all")
 def revoke_all() -> None:
-    """Revoke all admin tokens, sign-in links and console sessions.
+    """Revoke all admin tokens, links and console sessions.
 
     Takes effect immediately on every node. Tokens of an OpenID Connect issuer stay valid.
     """

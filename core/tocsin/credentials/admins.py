@@ -14,7 +14,7 @@ from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, SigningKeys
 from tocsin.credentials.tokens import TokenError, read_header, verify_claims
 from tocsin.credentials.vault import Vault
 from tocsin.errors import OperatorError
-from tocsin.store.tables import sign_in_links
+from tocsin.store.tables import passkey_links, sign_in_links
 
 TYPE = "tocsin-admin+jwt"
 LONGEST_NAME = 255
@@ -69,10 +69,11 @@ class Admins:
         return str(claims["sub"])
 
     def revoke_all(self, connection: Connection) -> None:
-        """Revoke all admin tokens and sign-in links, and end all console sessions."""
+        """Revoke all admin tokens and links of any kind, and end all console sessions."""
         self._keys.revoke_all(connection)
-        connection.execute(delete(sign_in_links))
-        for kind in ("admin", "oidc"):
+        for links in (sign_in_links, passkey_links):
+            connection.execute(delete(links))
+        for kind in ("admin", "oidc", "person"):
             end_sessions_by_kind(connection, kind)
 
 

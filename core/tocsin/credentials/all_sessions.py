@@ -41,8 +41,3 @@ def end_session_by_id(connection: Connection, id_: str, now: datetime) -> str | 
     ended = delete(console_sessions).where(_c.id == id_, _c.expires_at > now)
     found: str | None = connection.scalar(ended.returning(_c.principal))
     return found
-
-
-def end_principal_sessions(connection: Connection, principal: str) -> int:
-    """End all sessions of a principal, and return their number."""
-    return connection.execute(delete(console_sessions).where(_c.principal == principal)).rowcount

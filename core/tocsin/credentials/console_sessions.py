@@ -176,10 +176,14 @@ def end_own_session(connection: Connection, principal: str, id_: str) -> bool:
     return connection.execute(found).rowcount > 0
 
 
-def end_other_sessions(connection: Connection, principal: str, secret: str) -> int:
-    """End all sessions of a principal but that with the secret, and return their number."""
-    others = delete(_table).where(_c.principal == principal, _c.digest != _digest(secret))
-    return connection.execute(others).rowcount
+def end_principal_sessions(
+    connection: Connection, principal: str, *, but: str | None = None
+) -> int:
+    """End all sessions of a principal, but that with this secret; return their number."""
+    ended = delete(_table).where(_c.principal == principal)
+    if but is not None:
+        ended = ended.where(_c.digest != _digest(but))
+    return connection.execute(ended).rowcount
 
 
 def claim_check(connection: Connection, secret: str, now: datetime) -> bool:

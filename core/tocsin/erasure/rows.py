@@ -57,7 +57,9 @@ from tocsin.store.tables import (
 )
 
 BATCH = 50
-CONFIGURATION = frozenset({"api_clients", "api_keys", "destinations", "schedules", "suppressions"})
+CONFIGURATION = frozenset(
+    {"api_clients", "api_keys", "destinations", "passkeys", "people", "schedules", "suppressions"}
+)
 """Tables of what operators configure, which is reported instead of changed."""
 _LEFT_OUT = CONFIGURATION | {
     *("audit", "audit_cuts", "audit_redactions", "erasures", "sequences", "signing_keys", "epochs"),

@@ -1234,3 +1234,56 @@ sign_in_links = Table(
     Column("name", Text, nullable=False),
     Column("expires_at", Timestamp, nullable=False),
 )
+
+# People who sign in with passkeys
+people = Table(
+    "people",
+    metadata,
+    Column("id", String(40), primary_key=True),  # the user handle of the person's passkeys
+    Column("name", String(100), nullable=False, unique=True),
+    Column("role", String(10), nullable=False),
+    Column("created_by", String(300), nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("disabled_at", Timestamp),
+)
+
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column(
+        "person_id",
+        String(40),
+        ForeignKey("people.id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("credential_id", Text, nullable=False, unique=True),  # in base64url
+    Column("public_key", LargeBinary, nullable=False),  # a COSE key (RFC 9052 section 7)
+    Column("sign_count", BigInteger, nullable=False),
+    Column("label", String(100), nullable=False),
+    Column("created_at", Timestamp, nullable=False),
+    Column("last_used_at", Timestamp),
+)
+
+passkey_links = Table(
+    "passkey_links",
+    metadata,
+    Column("digest", String(64), primary_key=True),  # of the code in the link
+    Column(
+        "person_id",
+        String(40),
+        ForeignKey("people.id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("expires_at", Timestamp, nullable=False),
+)
+
+# Challenges that a passkey has signed, until they expire
+used_challenges = Table(
+    "used_challenges",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("expires_at", Timestamp, nullable=False),
+)

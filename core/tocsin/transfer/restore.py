@@ -41,6 +41,7 @@ from tocsin.store.tables import (
     console_sessions,
     incident_counts,
     incidents,
+    passkey_links,
     replays,
     sign_in_links,
 )
@@ -132,8 +133,8 @@ class Restore:
             f"{RESTORED} {name}: it may have been delivered after {at}. "
             "To send it, run `tocsin backup release`"
         )
-        connection.execute(delete(console_sessions))
-        connection.execute(delete(sign_in_links))
+        for table in (console_sessions, sign_in_links, passkey_links):
+            connection.execute(delete(table))
         result = RestoreResult(
             head=load_head(connection),
             reason=reason,

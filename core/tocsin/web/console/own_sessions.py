@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from tocsin.credentials import (
     ConsoleRole,
-    end_other_sessions,
     end_own_session,
+    end_principal_sessions,
     list_own_sessions,
 )
 from tocsin.web.console.forms import Form, read_fields
@@ -81,7 +81,7 @@ class OwnSessionRoutes:
         if id_ := form.text("session"):
             count = int(end_own_session(connection, principal, id_))
         else:
-            count = end_other_sessions(connection, principal, user.secret)
+            count = end_principal_sessions(connection, principal, but=user.secret)
         if not count:
             return
         entry = build_audit_entry(
