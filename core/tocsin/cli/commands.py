@@ -76,6 +76,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "console-sessions": CommandEntry(
         "List and end console sessions of all people.", "console_sessions"
     ),
+    "people": CommandEntry("Manage people who sign in to the console with passkeys.", "people"),
     "audit": CommandEntry("List and verify the audit log.", "audit"),
     "erase": CommandEntry(
         "Erase an entity from the database and the archive, and print a receipt.", "erase", "erase"

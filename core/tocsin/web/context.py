@@ -24,6 +24,7 @@ from tocsin.credentials import (
     Hasher,
     KeyRows,
     OidcSignIn,
+    PasskeyCeremonies,
     Principal,
     Scope,
 )
@@ -171,6 +172,7 @@ class ApiServices:
     """Public base URL of the token endpoint, without a trailing slash."""
     key_prefix: str
     cors_origins: tuple[str, ...]
+    passkeys: PasskeyCeremonies
     oidc_sign_in: OidcSignIn | None = None
     """Sign-in to the console by OpenID Connect, in addition to admin tokens."""
     node: NodeStatus

@@ -20,6 +20,7 @@ from tocsin.web.schemas.examples import (
     DELIVERY_ID,
     DESTINATION,
     KEY_ID,
+    PASSKEY_ID,
     PROVIDER,
     REPLAY_ID,
     SCHEDULE_ID,
@@ -159,6 +160,10 @@ API_CLIENT_NOT_FOUND = _not_found("API client", f"/api/admin/api-clients/{CLIENT
 CONSOLE_SESSION_NOT_FOUND = _not_found(
     "console session", f"/api/admin/console-sessions/{CONSOLE_SESSION_ID}"
 )
+PERSON_NOT_FOUND = ProblemType(
+    "person-not-found", 404, "There is no person with this name.", path="/api/admin/people/ana"
+)
+PASSKEY_NOT_FOUND = _not_found("passkey", f"/api/admin/people/ana/passkeys/{PASSKEY_ID}")
 DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar")
 SUPPRESSION_NOT_FOUND = _not_found("suppression rule", "/api/admin/suppressions/pentest-2026")
 DELIVERY_NOT_FOUND = _not_found("delivery", f"/api/admin/deliveries/{DELIVERY_ID}")
@@ -214,6 +219,30 @@ CLIENT_NOT_ACTIVE = ProblemType(
     kind=ProblemKind.NOT_ACTIVE,
     example={"status": "disabled"},
     path=f"/api/admin/api-clients/{CLIENT_ID}/regenerate-secret",
+)
+PERSON_NAME_TAKEN = ProblemType(
+    "person-name-taken",
+    409,
+    "A person named {name!r} already exists.",
+    kind=ProblemKind.NAME_TAKEN,
+    example={"name": "ana"},
+    path="/api/admin/people",
+)
+PERSON_DISABLED = ProblemType(
+    "person-disabled",
+    409,
+    "The person is disabled; enable the person first.",
+    path="/api/admin/people/ana/passkey-link",
+)
+PASSKEYS_UNAVAILABLE = ProblemType(
+    "passkeys-unavailable",
+    409,
+    "{reason}",
+    example={
+        "reason": "Passkeys do not work at http://tocsin.example.com, which is not encrypted. Set "
+        "TOCSIN_BASE_URL to an https:// URL with a host name, and restart the service."
+    },
+    path="/api/admin/people",
 )
 DESTINATION_NAME_TAKEN = ProblemType(
     "destination-name-taken",

@@ -24,6 +24,7 @@ from tocsin.credentials import (
     Usage,
     Vault,
     end_sessions_by_kind,
+    open_ceremonies,
     open_oidc,
     open_tokens,
 )
@@ -201,6 +202,7 @@ def _build_services(
         ),
         key_rows=KeyRows(hasher, usage, clock),
         tags=tags,
+        passkeys=open_ceremonies(settings.public_url, vault, clock),
         oidc_sign_in=oidc.sign_in,
         rate_limits=rate_limits,
         refusals=Refusals(clock, RefusalMeter(offered["metrics"]).count),

@@ -20,6 +20,7 @@ from api_callers import (
 from api_server import problem
 from delivery_rows import NOW, add_delivery
 from incident_rows import add_incidents, add_quarantined
+from passkey_rows import PASSKEY, add_passkey
 from session_rows import add_session
 from tocsin import Window
 from tocsin.credentials import Scope
@@ -60,6 +61,8 @@ BODIES = {
         "from": "2026-11-01T00:00:00Z",
         "to": "2026-11-08T00:00:00Z",
     },
+    "person.create": {"name": "eve", "role": "viewer"},
+    "person.change": {"role": "admin"},
     "provider.disable": {"enabled": False, "reason": "The SIEM is overloaded"},
     "entity.erase": {"entity": "user:j.doe"},
     "schedule.create": {"name": "hourly", "query": "new logins", "cron": "@hourly"},
@@ -96,6 +99,8 @@ async def paths(admin) -> dict[str, str]:
     await database.write(add_quarantined, "edge", NOW)
     await database.write(add_rule, name)
     return {
+        "person": "ben",
+        "passkey_id": await database.write(add_passkey, NOW),
         "key_id": key["key_id"],
         "client_id": client["client_id"],
         "name": name,
@@ -171,6 +176,7 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     named |= {"key": identifier, "client": identifier, "replay": answer.get("id")}
     named |= {"node": admin.api.services.node.name, "user": answer.get("pseudonym")}
     named |= dict.fromkeys(("provider", "suppression"), answer.get("name"))
+    named |= {"person": answer.get("name"), "passkey": PASSKEY}
     named |= {"backfill": answer.get("id"), "schedule": answer.get("schedule_id", answer.get("id"))}
     targets = {f"{kind}:{name}" for kind, name in named.items()} | {
         "",
@@ -190,7 +196,7 @@ def _unsealed(entry) -> dict:
 
 
 def _holds_no_secret(entry, answer) -> None:
-    for name in ("api_key", "client_secret"):
+    for name in ("api_key", "client_secret", "link"):
         if name in answer:
             assert answer[name] not in str(entry)
             assert answer[name][25:] not in str(entry)

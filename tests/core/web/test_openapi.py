@@ -14,6 +14,7 @@ from api_server import PUSH_TOKEN, PUSHED, URL, open_api
 from delivery_rows import add_delivery
 from incident_rows import add_incidents, add_quarantined
 from openapi_rules import check
+from passkey_rows import add_passkey
 from session_rows import add_session
 from tocsin.credentials import (
     ConsoleRole,
@@ -27,6 +28,7 @@ from tocsin.model import EventType
 from tocsin.web.context import AccessRole
 from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.schemas.examples import SCHEDULE_ID
+from tocsin.web.schemas.people import NewPerson
 from tocsin.web.schemas.suppressions import NewSuppressionRule
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -296,6 +298,13 @@ CALLS = [
     ("POST", "/api/admin/api-clients/{client_id}/revoke-tokens", {}),
     ("POST", "/api/admin/api-clients/{client_id}/regenerate-secret", {}),
     ("DELETE", "/api/admin/api-clients/{client_id}", {}),
+    ("POST", "/api/admin/people", {"json": NewPerson.EXAMPLE}),
+    ("GET", "/api/admin/people", {}),
+    ("GET", "/api/admin/people/{person}", {}),
+    ("PATCH", "/api/admin/people/{person}", {"json": {"role": "viewer"}}),
+    ("POST", "/api/admin/people/{person}/passkey-link", {}),
+    ("DELETE", "/api/admin/people/{person}/passkeys/{passkey_id}", {}),
+    ("DELETE", "/api/admin/people/{person}", {}),
     ("POST", "/api/admin/destinations", {"json": GOOD_DESTINATION}),
     ("GET", "/api/admin/destinations", {}),
     ("GET", "/api/admin/destinations/{name}", {}),
@@ -415,6 +424,8 @@ async def test_every_answer_is_as_described(api, document, clock):
         "record_id": 1,
         "name": "soar",
         "delivery_id": delivery,
+        "person": "ben",
+        "passkey_id": await api.services.database.write(add_passkey, clock.now()),
     }
     known |= {"session_id": session, "step": 1, "value": "192.0.2.1", "plugin": "webhook"}
     for method, path, request in CALLS:

@@ -24,6 +24,7 @@ from tocsin.web.schemas.examples import (
     CONSOLE_SESSION_ID,
     DELIVERY_ID,
     KEY_ID,
+    PASSKEY_ID,
     PROVIDER,
     REPLAY_ID,
     SCHEDULE_ID,
@@ -77,6 +78,16 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
         "description": "Name of the destination.",
         "example": "soar",
+    },
+    "person": {
+        "schema": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": "Name of the person.",
+        "example": "ana",
+    },
+    "passkey_id": {
+        "schema": {"type": "string", "pattern": "^pky_[0-9A-Z]{26}$"},
+        "description": "ID of the passkey.",
+        "example": PASSKEY_ID,
     },
     "plugin": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},

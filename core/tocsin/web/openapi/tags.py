@@ -67,6 +67,11 @@ TAGS = (
         ("/api/admin/console-sessions",),
     ),
     EndpointTag(
+        "People",
+        "People who sign in to the console with passkeys. Requires the admin role.",
+        ("/api/admin/people",),
+    ),
+    EndpointTag(
         "Push",
         "Incidents, ticket events and pressed buttons sent by other systems.",
         ("/api/push/", "/api/ticket-events/", "/api/message-actions/"),

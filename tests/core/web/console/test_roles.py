@@ -99,6 +99,7 @@ def test_credentials_stay_with_admins_and_the_rest_below_admin_with_operators():
         "/api/admin/api-keys",
         "/api/admin/api-clients",
         "/api/admin/erasures",
+        "/api/admin/people",
         "/api/admin/reload",
     }
     public = [each for each in changes if each.path.startswith("/api/v1")]
