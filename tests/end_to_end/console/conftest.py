@@ -39,6 +39,8 @@ async def service(folder: Path, receiver: Receiver, sensor: Sensor) -> AsyncIter
     """A service with a few incidents, which have arrived."""
     database = URL.create("sqlite", database=str(folder / "tocsin.db"))
     service = ForkedService(folder, database, receiver.destination)
+    # browsers use passkeys at host names alone
+    service.environment["TOCSIN_BASE_URL"] = f"http://localhost:{service.port}"
     sensor.write(3)
     await service.start()
     await until(lambda: len(receiver.numbers) == 3)

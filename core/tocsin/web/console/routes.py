@@ -12,7 +12,13 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from tocsin.credentials import BACK_CHANNEL_LOGOUT, CALLBACK, SIGN_IN_LINK, CheckRequired
+from tocsin.credentials import (
+    BACK_CHANNEL_LOGOUT,
+    CALLBACK,
+    PASSKEY_LINK,
+    SIGN_IN_LINK,
+    CheckRequired,
+)
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
@@ -20,6 +26,7 @@ from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, 
 from tocsin.web.console.own_sessions import OWN_SESSIONS, OWN_SESSIONS_PAGE, OwnSessionRoutes
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
+from tocsin.web.console.passkeys import PASSKEY_SIGN_IN, PasskeyRoutes
 from tocsin.web.console.plugin_pages import build_plugin_pages
 from tocsin.web.console.saved_views import SAVED_VIEWS, SavedViewRoutes
 from tocsin.web.console.sessions import (
@@ -114,6 +121,12 @@ def add_console(
     post(SIGN_IN, console.guarded(sign_in.take))
     get(SIGN_IN_LINK, console.guarded(sign_in.show_link))
     post(SIGN_IN_LINK, console.guarded(sign_in.take_link))
+    passkeys = PasskeyRoutes(services, console.sessions, sign_in)
+    post(f"{PASSKEY_SIGN_IN}/options", passkeys.begin_sign_in)
+    post(PASSKEY_SIGN_IN, console.guarded(passkeys.take))
+    get(PASSKEY_LINK, console.guarded(passkeys.show_link))
+    post(f"{PASSKEY_LINK}/options", passkeys.begin_creation)
+    post(PASSKEY_LINK, console.guarded(passkeys.create))
     post("/sign-out", console.guarded(sign_in.leave))
     if services.oidc_sign_in is not None:
         oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in, console.sessions)

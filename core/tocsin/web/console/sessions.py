@@ -85,8 +85,12 @@ class ConsoleSessions:
     def __init__(self, services: ApiServices) -> None:
         self._services = services
         self._is_secure = services.public_url.startswith("https://")
+        self._cookie = self.name_cookie("tocsin")
+
+    def name_cookie(self, name: str) -> str:
+        """Return the full name of a cookie that only the console can set."""
         # RFC 6265bis section 4.1.3.2: other hosts and pages without TLS cannot set such a cookie
-        self._cookie = "__Host-tocsin" if self._is_secure else "tocsin"
+        return f"__Host-{name}" if self._is_secure else name
 
     async def admit(self, request: web.Request, role: ConsoleRole) -> SignedInUser:
         """Return the signed-in user, whose session is checked with its issuer if that is due.
@@ -203,16 +207,19 @@ class ConsoleSessions:
             path="/",
             secure=self._is_secure,
             httponly=True,
-            samesite="Lax",  # so that links in messages open pages for signed-in users
+            # so that links in messages open pages for signed-in users, and so does an issuer
+            samesite="Lax",
         )
 
     async def leave(self, response: web.StreamResponse, user: SignedInUser) -> None:
         """End the session and delete its cookie, and that of the saved views."""
         await self._services.database.write(end_session, user.secret)
         for name in (self._cookie, SAVED_VIEWS_COOKIE):
-            response.del_cookie(
-                name, path="/", secure=self._is_secure, httponly=True, samesite="Lax"
-            )
+            self.forget(response, name)
+
+    def forget(self, response: web.StreamResponse, name: str) -> None:
+        """Delete a cookie."""
+        response.del_cookie(name, path="/", secure=self._is_secure, httponly=True, samesite="Lax")
 
 
 def require_own_site(request: web.Request) -> None:

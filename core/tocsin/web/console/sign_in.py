@@ -25,6 +25,7 @@ from tocsin.credentials import (
     begin_session,
     end_issuer_sessions,
     end_session,
+    has_people,
     is_redeemable,
     read_expiry,
     redeem_sign_in_link,
@@ -62,7 +63,7 @@ class SignInRoutes:
 
     async def show(self, request: web.Request) -> web.Response:
         """Respond with the sign-in form."""
-        return self.form(request.query.get("next", ""))
+        return await self.form(request.query.get("next", ""))
 
     async def take(self, request: web.Request) -> web.Response:
         """Begin a session for an admin token, or show the form with the error."""
@@ -72,7 +73,7 @@ class SignInRoutes:
             session = await self._authenticate(request, form.text("token"))
         except AuthenticationError as error:
             await self.count_failure(request)
-            return self.form(form.get("next", ""), ProblemError(401, str(error)))
+            return await self.form(form.get("next", ""), ProblemError(401, str(error)))
         return await self.begin(request, session, form.get("next", ""))
 
     async def begin(
@@ -80,28 +81,26 @@ class SignInRoutes:
     ) -> web.Response:
         """Begin the session and redirect to the requested page."""
         now = self._services.clock.now()
-        begun = await self._services.database.write(self._begin, session, now, request)
-        return self._lead(begun, place)
+        begun = await self._services.database.write(self.begin_session, session, now, request)
+        return self.lead(begun, place)
 
     async def show_link(self, _request: web.Request) -> web.Response:
         """Respond with the form for the code of a sign-in link, which a script fills in."""
-        return _respond("sign_in_link.html.j2", {})
+        return respond_to_anyone("sign_in_link.html.j2", {})
 
     async def take_link(self, request: web.Request) -> web.Response:
         """Begin a session for the code of a sign-in link, or show the form with the error."""
         require_own_site(request)
         code = (await read_fields(request)).text("code")
-        address, now = self._services.addresses.find(request), self._services.clock.now()
-        if self._services.rate_limits.is_failing(address):
-            await self._services.rate_limits.count_failure(address)
-        database = self._services.database
+        await self.require_allowed(request)
+        database, now = self._services.database, self._services.clock.now()
         begun = None
         if await database.lookup(is_redeemable, code, now):  # a guess writes nothing
             begun = await database.write(self._redeem, code, now, request)
         if begun is None:
             await self.count_failure(request)
-            return _respond("sign_in_link.html.j2", {}, ProblemError(401, _INVALID_LINK))
-        return self._lead(begun, "/")
+            return respond_to_anyone("sign_in_link.html.j2", {}, ProblemError(401, _INVALID_LINK))
+        return self.lead(begun, "/")
 
     def _redeem(
         self, connection: Connection, code: str, now: datetime, request: web.Request
@@ -111,13 +110,19 @@ class SignInRoutes:
             return None
         end = now + LONGEST_SESSION
         session = ConsoleSession(f"admin:{name}", name, ConsoleRole.ADMIN, end)
-        return self._begin(connection, session, now, request, is_by_link=True)
+        return self.begin_session(connection, session, now, request, {"method": "sign-in-link"})
 
-    def _lead(self, begun: tuple[str, datetime], place: str) -> web.Response:
+    def lead(self, begun: tuple[str, datetime], place: str) -> web.Response:
         """Redirect to the page with the cookie of the session."""
         response = web.Response(status=303, headers={"Location": to_local_path(place)})
         self._sessions.remember(response, *begun)
         return response
+
+    async def require_allowed(self, request: web.Request) -> None:
+        """Raise ProblemError (429) if the address failed too often."""
+        address = self._services.addresses.find(request)
+        if self._services.rate_limits.is_failing(address):
+            await self._services.rate_limits.count_failure(address)
 
     async def count_failure(self, request: web.Request) -> None:
         """Count a failed sign-in, also in the audit log; raises ProblemError (429)."""
@@ -143,16 +148,18 @@ class SignInRoutes:
         expires_at = read_expiry(token)
         return ConsoleSession(principal.id, principal.name, ConsoleRole.ADMIN, expires_at)
 
-    def _begin(
+    def begin_session(
         self,
         connection: Connection,
         session: ConsoleSession,
         now: datetime,
         request: web.Request,
-        *,
-        is_by_link: bool = False,
+        details: Mapping[str, str] | None = None,
     ) -> tuple[str, datetime]:
-        method = {"method": "sign-in-link"} if is_by_link else {}
+        """Begin the session in place of the browser's present one; return its secret and end.
+
+        `details` are those of the audit entry.
+        """
         entry = build_audit_entry(
             self._services,
             request,
@@ -160,7 +167,7 @@ class SignInRoutes:
             actor=session.principal,
             action="console.sign-in",
             target=None,
-            details={"role": session.role, **method},
+            details={"role": session.role, **(details or {})},
         )
         before = self._sessions.find(connection, request)
         if before is not None:  # the new cookie replaces this session
@@ -171,14 +178,19 @@ class SignInRoutes:
         record_action(connection, self._services, entry)
         return begun
 
-    def form(self, place: str, fault: ProblemError | None = None) -> web.Response:
+    async def form(self, place: str, fault: ProblemError | None = None) -> web.Response:
         """Return the sign-in page, which redirects to `place` afterwards."""
-        has_oidc = self._services.oidc_sign_in is not None
-        context = {"next": to_local_path(place), "has_oidc": has_oidc}
-        return _respond("sign_in.html.j2", context, fault)
+        services = self._services
+        context = {
+            "next": to_local_path(place),
+            "has_oidc": services.oidc_sign_in is not None,
+            "has_passkeys": await services.database.lookup(has_people),
+            "origin": services.passkeys.origin,
+        }
+        return respond_to_anyone("sign_in.html.j2", context, fault)
 
 
-def _respond(
+def respond_to_anyone(
     template: str, context: Mapping[str, object], fault: ProblemError | None = None
 ) -> web.Response:
     """Return a page for nobody in particular, with the error if there is one."""
@@ -222,9 +234,7 @@ class OidcSignInRoutes:
         self._sessions = sessions
         self._sign_in = sign_in
         self._oidc = oidc
-        self._is_secure = services.public_url.startswith("https://")
-        # like the session cookie: other hosts and pages without TLS cannot set it
-        self._cookie = "__Host-tocsin-sign-in" if self._is_secure else "tocsin-sign-in"
+        self._cookie = sessions.name_cookie("tocsin-sign-in")
 
     async def lead(self, request: web.Request) -> web.Response:
         """Redirect the browser to the issuer, and store the attempt in a cookie.
@@ -239,15 +249,13 @@ class OidcSignInRoutes:
             return await self._answer_unavailable(request, error, place)
         headers = {"Location": address, "Cache-Control": "no-store"}
         response = web.Response(status=303, headers=headers)
-        self._set_cookie(response, sealed)
+        self._sessions.keep(response, self._cookie, sealed, _COOKIE_MINUTES * 60)
         return response
 
     async def arrive(self, request: web.Request) -> web.Response:
         """Begin a session for a response of the issuer, or show the form with the error."""
         response = await self._answer(request)
-        response.del_cookie(
-            self._cookie, path="/", secure=self._is_secure, httponly=True, samesite="Lax"
-        )
+        self._sessions.forget(response, self._cookie)
         return response
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -255,16 +263,16 @@ class OidcSignInRoutes:
             arrival = await self._finish(request)
         except NoLongerSignedIn as error:
             await self._end(request, str(error))
-            return self._sign_in.form("", ProblemError(401, str(error)))
+            return await self._sign_in.form("", ProblemError(401, str(error)))
         except AuthenticationError as error:
             await self._sign_in.count_failure(request)
-            return self._sign_in.form("", ProblemError(401, str(error)))
+            return await self._sign_in.form("", ProblemError(401, str(error)))
         except IssuerUnavailable as error:
             return await self._answer_unavailable(request, error, "")
         except RequestError as error:
             if isinstance(error, AccessDeniedError):
                 await self._end(request, str(error))
-            return self._sign_in.form("", describe_error(request, error))
+            return await self._sign_in.form("", describe_error(request, error))
         renew = self._sessions.renew
         if arrival.is_silent and await self._services.database.write(
             renew, request, arrival.session
@@ -308,9 +316,7 @@ class OidcSignInRoutes:
         record_action(connection, self._services, entry)
 
     async def _finish(self, request: web.Request) -> SignInResult:
-        address = self._services.addresses.find(request)
-        if self._services.rate_limits.is_failing(address):
-            await self._services.rate_limits.count_failure(address)
+        await self._sign_in.require_allowed(request)
         # RFC 6749 section 3.1: parameters must not be repeated
         answer = dict(request.query) if len(set(request.query)) == len(request.query) else {}
         return await self._oidc.finish(request.cookies.get(self._cookie, ""), answer)
@@ -322,17 +328,6 @@ class OidcSignInRoutes:
         if await self._services.database.write(self._sessions.postpone, request):
             return web.Response(status=303, headers={"Location": to_local_path(place)})
         _log.warning("openid connect sign-in unavailable", reason=str(error))
-        return self._sign_in.form(
+        return await self._sign_in.form(
             place, ProblemError(503, _ISSUER_UNAVAILABLE, headers={"Retry-After": "10"})
-        )
-
-    def _set_cookie(self, response: web.Response, sealed: str) -> None:
-        response.set_cookie(
-            self._cookie,
-            sealed,
-            max_age=_COOKIE_MINUTES * 60,
-            path="/",
-            secure=self._is_secure,
-            httponly=True,
-            samesite="Lax",  # so that the browser sends it on the redirect from the issuer
         )

@@ -224,9 +224,9 @@ if (clock) clock.textContent = `Times are in the time zone ${zone}. Hover over a
 const main = document.getElementById("main");
 if (main?.dataset.live) follow(main);
 
-/** Fill in the code of a sign-in link, and remove it from the address. */
+/** Fill in the code of a link, and remove it from the address. */
 function fillCode() {
-  const field = document.querySelector('form[action="/sign-in/link"] input');
+  const field = document.querySelector('form[action^="/sign-in/"] input[name="code"]');
   if (!field || !window.location.hash) return;
   field.value = window.location.hash.slice(1);
   history.replaceState(null, "", window.location.pathname);
