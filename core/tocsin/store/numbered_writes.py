@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, select, update
+from sqlalchemy import BigInteger, Connection, Select, Update, bindparam, select, update
 
 from tocsin.store.insert_sets import InsertSet, Row
 from tocsin.store.statements import BulkStatement, allot_numbers, confirm_allotted
@@ -22,19 +22,41 @@ class NumberedWrites:
     one writer, runs one for each table.
     """
 
-    def __init__(self, sequence: str, column: str, writes: Mapping[str, BulkStatement]) -> None:
-        """Name each insert. Rows that others refer to come first; upserts count as inserts."""
+    def __init__(
+        self,
+        sequence: str,
+        column: str,
+        writes: Mapping[str, BulkStatement],
+        change: Update | None = None,
+    ) -> None:
+        """Name each insert. Rows that others refer to come first; upserts count as inserts.
+
+        `change` is an update of a row for which others wait. It runs in the same statement, and its
+        parameters have no names of columns.
+        """
         self._sequence = sequence
         self._column = column
         self._writes = writes
+        self._change = change
+        self._unchanged = {} if change is None else dict.fromkeys(change.compile().params)
+        """Parameters of an update that finds no row, since no key is null."""
         self._prepared: tuple[Select[Any], Mapping[str, InsertSet]] | None = None
 
-    def run(self, connection: Connection, count: int, rows: Mapping[str, Sequence[Row]]) -> None:
+    def run(
+        self,
+        connection: Connection,
+        count: int,
+        rows: Mapping[str, Sequence[Row]],
+        changed: Mapping[str, Any] | None = None,
+    ) -> None:
         """Insert the rows of each name, and allot `count` numbers to them.
 
-        The column holds the place of a number among them, from 1, until it is stored.
+        The column holds the place of a number among them, from 1, until it is stored. `changed` has
+        the parameters of the update; without them, it does not run.
         """
         if connection.dialect.name != "postgresql":
+            if self._change is not None and changed is not None:
+                connection.execute(self._change, changed)
             before = allot_numbers(connection, self._sequence, count).start - 1
             for name, write in self._writes.items():
                 write.run(connection, write.add(rows[name], self._column, before))
@@ -42,7 +64,7 @@ class NumberedWrites:
         if self._prepared is None:
             self._prepared = self._prepare(connection)
         statement, sets = self._prepared
-        parameters: dict[str, Any] = {_COUNT: count}
+        parameters: dict[str, Any] = {_COUNT: count, **(changed or self._unchanged)}
         for name, each in sets.items():
             parameters |= each.arrange(rows[name])
         last = connection.execute(statement, parameters).scalar_one()
@@ -68,4 +90,6 @@ class NumberedWrites:
             for name, write in self._writes.items()
         }
         parts = [each.statement.cte(f"written_{name}") for name, each in sets.items()]
+        if self._change is not None:
+            parts.append(self._change.cte("changed"))
         return select(allotted.c.value).add_cte(*parts), sets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import bindparam, insert, select, update
 
 from tocsin.store import (
     INCIDENT_CHANGE,
@@ -16,14 +16,11 @@ from tocsin.store import (
 )
 from tocsin.store.tables import incident_counts, removed_incidents, sequences
 
-WRITES = NumberedWrites(
-    INCIDENT_CHANGE,
-    "count",
-    {
-        "counts": BulkStatement(insert(incident_counts), ("severity", "status", "count")),
-        "removed": BulkStatement(insert(removed_incidents), removed_incidents.columns.keys()),
-    },
-)
+WRITES_BY_NAME = {
+    "counts": BulkStatement(insert(incident_counts), ("severity", "status", "count")),
+    "removed": BulkStatement(insert(removed_incidents), removed_incidents.columns.keys()),
+}
+WRITES = NumberedWrites(INCIDENT_CHANGE, "count", WRITES_BY_NAME)
 
 
 def write(connection, name: str, places: list[int]) -> None:
@@ -47,6 +44,25 @@ async def test_rows_take_consecutive_numbers(database):
         ("two", "2", 5),
     ]
     assert database.floors.get(INCIDENT_CHANGE, 5) == 5
+
+
+async def test_a_row_changes_with_the_numbered_ones_and_only_if_it_is_named(database):
+    change = update(incident_counts).where(incident_counts.c.severity == bindparam("changed_name"))
+    change = change.values(count=incident_counts.c.count + bindparam("more"))
+    writes = NumberedWrites(INCIDENT_CHANGE, "count", WRITES_BY_NAME, change)
+
+    def run(connection, name: str, changed: dict | None) -> None:
+        rows = {"counts": [(name, "1", 1)], "removed": []}
+        writes.run(connection, 1, rows, changed)
+
+    await database.write(run, "one", None)
+    await database.write(run, "two", {"changed_name": "one", "more": 40})
+    await database.write(run, "three", None)
+    assert {name: count for name, _, count in await database.read(load)} == {
+        "one": 41,
+        "two": 2,
+        "three": 3,
+    }
 
 
 async def test_transactions_at_once_do_not_share_numbers(database):

@@ -2,8 +2,10 @@
 
 from tocsin.incidents.coverage.ledger import (
     BYTES,
+    EXTENSION,
     ROW_SPAN,
     CoverageOutcome,
+    CoverageRecord,
     ReadCounts,
     ReadFailure,
     list_coverage,
@@ -37,8 +39,10 @@ from tocsin.incidents.coverage.quarantine import (
 
 __all__ = [
     "BYTES",
+    "EXTENSION",
     "ROW_SPAN",
     "CoverageOutcome",
+    "CoverageRecord",
     "Loss",
     "QuarantinePage",
     "ReadCounts",

@@ -67,6 +67,26 @@ class ReadCounts:
 
 
 _NOTHING = ReadCounts()
+_COUNTS = tuple(asdict(_NOTHING))
+EXTENSION = (
+    update(coverage)
+    .where(coverage.c.id == bindparam("extended_id"))
+    .values(
+        {name: bindparam(f"extended_{name}") for name in ("start", "end", "finished_at")}
+        | {name: coverage.c[name] + bindparam(f"extended_{name}") for name in ("pages", *_COUNTS)}
+    )
+)
+"""Extends a row by what was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRecord:
+    """Record of a read in the ledger."""
+
+    row: int | None
+    """The ID of the row that holds the counts, None if there is nothing to record."""
+    extension: Mapping[str, Any] | None
+    """The parameters with which to run `EXTENSION` in this transaction, None if it is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +105,28 @@ def record_coverage(
     now: datetime,
     *,
     past: bool,
-) -> int | None:
+) -> CoverageRecord:
     """Record intervals with what was read of them; without any, this moment.
 
-    Returns the ID of the row that holds the counts, None where there is nothing to record.
+    Others who extend the row wait for this transaction. The extension of a single interval is
+    therefore left to the caller, who runs it as late as possible.
     """
     if not intervals and counts != _NOTHING:
         intervals = (Covered(source=key.stream, start=now, end=now),)
     counted = next((at for at, interval in enumerate(intervals) if interval.lost is None), 0)
-    rows = []
+    ids, extension = [], None
     for at, interval in enumerate(intervals):
         row = _build_row(key, interval, _choose_outcome(interval), past=past)
         own = counts if at == counted else _NOTHING
-        rows.append(
-            _extend(connection, row, now, counts=own) or _insert(connection, row, now, counts=own)
-        )
-    return rows[counted] if rows else None
+        extension = _find_extension(connection, row, now, counts=own)
+        if extension is None:
+            ids.append(_insert(connection, row, now, counts=own))
+        else:
+            ids.append(int(extension["extended_id"]))
+            if len(intervals) > 1:  # the next interval may continue this one
+                connection.execute(EXTENSION, extension)
+                extension = None
+    return CoverageRecord(ids[counted] if ids else None, extension)
 
 
 def _choose_outcome(interval: Covered) -> str:
@@ -140,11 +166,15 @@ def record_failure(
     """
     interval = Covered(source=key.stream, start=now, end=now, lost=failure.reason)
     row = _build_row(key, interval, failure.outcome)
-    extended = _extend(connection, row, now, adjacent=False, times=times) if continues else None
-    return extended or _insert(connection, row, now, times=times)
+    if continues and (
+        extension := _find_extension(connection, row, now, adjacent=False, times=times)
+    ):
+        connection.execute(EXTENSION, extension)
+        return int(extension["extended_id"])
+    return _insert(connection, row, now, times=times)
 
 
-def _extend(
+def _find_extension(
     connection: Connection,
     row: Mapping[str, Any],
     now: datetime,
@@ -152,25 +182,17 @@ def _extend(
     adjacent: bool = True,
     times: int = 1,
     counts: ReadCounts = _NOTHING,
-) -> int | None:
-    """Extend a recent row and return its ID, None where the interval continues none of them."""
+) -> dict[str, Any] | None:
+    """Return the parameters of `EXTENSION` for a row, None if the interval continues none."""
     latest = connection.execute(_latest, row).mappings().all()
     candidates = _iter_extendable_rows(latest)
     found = next((old for old in candidates if _continues(old, row, now, adjacent=adjacent)), None)
     if found is None:
         return None
-    connection.execute(
-        update(coverage)
-        .where(coverage.c.id == found["id"])
-        .values(
-            start=row["start"] if adjacent and _is_moment(found) else found["start"],
-            end=row["end"],
-            finished_at=now,
-            pages=coverage.c.pages + times,
-            **{name: coverage.c[name] + value for name, value in asdict(counts).items()},
-        )
-    )
-    return int(found["id"])
+    start = row["start"] if adjacent and _is_moment(found) else found["start"]
+    values = {"id": found["id"], "start": start, "end": row["end"], "finished_at": now}
+    values |= {"pages": times, **asdict(counts)}
+    return {f"extended_{name}": value for name, value in values.items()}
 
 
 def _iter_extendable_rows(latest: Sequence[RowMapping]) -> Iterator[RowMapping]:

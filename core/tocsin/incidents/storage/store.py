@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, and_, bindparam, func, insert, select,
 
 from tocsin.events import emit_events
 from tocsin.incidents.coverage import (
+    EXTENSION,
     ReadCounts,
     StreamKey,
     advance_position,
@@ -181,12 +182,11 @@ def store_batch(
         followed = emit_version_changes(connection, changed, triage, policy.public_url, now)
     rendered = [_render_change(change, triage) for change in new + changed]
     _update_roles(connection, changed)
-    # From here on, others who store for the provider wait; from the last statement on, all others
     covered = [interval for received in batch for interval in received.covered]
-    row = record_coverage(connection, key, covered, counts, now, past=past)
+    record = record_coverage(connection, key, covered, counts, now, past=past)
     for change in new:
-        change.values["coverage_id"] = row
-    _write(connection, new + changed, rendered)
+        change.values["coverage_id"] = record.row
+    _write(connection, new + changed, rendered, record.extension)
     return StoreResult(counts, len(events) + followed, counted)
 
 
@@ -332,14 +332,20 @@ _WRITES = NumberedWrites(
         "documents": DOCUMENT_UPSERT,
         **{table.name: BulkStatement(insert(table), table.columns.keys()) for table in _PARTS},
     },
+    EXTENSION,
 )
 
 
 def _write(
-    connection: Connection, changes: Sequence[IncidentChange], rendered: Sequence[str]
+    connection: Connection,
+    changes: Sequence[IncidentChange],
+    rendered: Sequence[str],
+    extension: Mapping[str, Any] | None,
 ) -> None:
-    """Store the changes, each with a change number, as the last step of a transaction."""
+    """Store the changes with their numbers, as the last step: from here on, all others wait."""
     if not changes:
+        if extension is not None:
+            connection.execute(EXTENSION, extension)
         return
     for place, change in enumerate(changes, start=1):
         change.values["change"] = place
@@ -354,7 +360,7 @@ def _write(
     for table, make in _PARTS.items():
         pick = itemgetter(*table.columns.keys())
         rows[table.name] = [pick(row) for change in changes for row in make(change)]
-    _WRITES.run(connection, len(changes), rows)
+    _WRITES.run(connection, len(changes), rows, extension)
 
 
 def _update_roles(connection: Connection, changes: Iterable[IncidentChange]) -> None:
