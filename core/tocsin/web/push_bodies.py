@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from tocsin.web.problems import BODY_TIMEOUT
-from tocsin.web.record_problems import PUSH_TOO_LARGE, PUSHES_UNDER_WAY
+from tocsin.web.client_addresses import address_key
+from tocsin.web.problems import BODY_TIMEOUT, ProblemType
+from tocsin.web.record_problems import PUSH_TOO_LARGE, PUSHES_UNDER_WAY, WEBHOOK_TOO_LARGE
 from tocsin.web.request_problems import BODY_TOO_SLOW
 
 MAX_BYTES = 64 * 2**20
@@ -21,6 +22,8 @@ MAX_BYTES_UNPROVEN_FROM_ADDRESS = 16 * 2**20
 MAX_UNPROVEN = 128
 """The most such bodies at once."""
 MAX_UNPROVEN_FROM_ADDRESS = 16
+WEBHOOK_LIMIT = 2 * 2**20
+"""The longest body of a webhook, in bytes: products repeat the whole ticket, some three times."""
 RETRY_AFTER = 5
 
 
@@ -42,7 +45,11 @@ class PushBodies:
 
     @asynccontextmanager
     async def receive(
-        self, request: web.Request, limit: int, address: str | None
+        self,
+        request: web.Request,
+        limit: int,
+        address: str | None,
+        too_large: ProblemType = PUSH_TOO_LARGE,
     ) -> AsyncIterator[bytes]:
         """Read the body of a request, of at most `limit` bytes, and hold it.
 
@@ -55,7 +62,7 @@ class PushBodies:
         chunks: list[bytes] = []
         size = 0
         if (request.content_length or 0) > limit:
-            raise _too_large(limit)
+            raise too_large.error(most=f"{limit // 2**20} MiB")
         self._require_turn(address)
         self._enter(address, 1)
         try:
@@ -64,7 +71,7 @@ class PushBodies:
                     size += len(chunk)
                     self._count(len(chunk), address)
                     if size > limit:
-                        raise _too_large(limit)
+                        raise too_large.error(most=f"{limit // 2**20} MiB")
                     self._require_memory(address)
                     chunks.append(chunk)
             body = b"".join(chunks)
@@ -75,6 +82,12 @@ class PushBodies:
         finally:
             self._count(-size, address)
             self._enter(address, -1)
+
+    async def receive_webhook(self, request: web.Request, address: str) -> bytes:
+        """Return the body of a webhook from this address; raises as `receive` does."""
+        key = address_key(address)
+        async with self.receive(request, WEBHOOK_LIMIT, key, WEBHOOK_TOO_LARGE) as body:
+            return body
 
     def _enter(self, address: str | None, change: int) -> None:
         if address is not None:
@@ -108,7 +121,3 @@ class PushBodies:
 
 def _under_way() -> Exception:
     return PUSHES_UNDER_WAY.error({"Retry-After": str(RETRY_AFTER)}, seconds=RETRY_AFTER)
-
-
-def _too_large(limit: int) -> Exception:
-    return PUSH_TOO_LARGE.error(most=f"{limit // 2**20} MiB")

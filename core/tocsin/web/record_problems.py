@@ -99,6 +99,13 @@ PUSH_TOO_LARGE = ProblemType(
     example={"most": "16 MiB"},
     path=f"/api/push/{PROVIDER}",
 )
+WEBHOOK_TOO_LARGE = ProblemType(
+    "webhook-too-large",
+    413,
+    "The body exceeds {most}, the limit for webhooks.",
+    example={"most": "2 MiB"},
+    path=f"/api/ticket-events/{DESTINATION}",
+)
 PUSH_NOT_PARSED = ProblemType(
     "push-not-parsed",
     422,

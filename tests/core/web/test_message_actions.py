@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from io import BytesIO
 
 import pytest
 from aiohttp import web
@@ -19,6 +20,7 @@ from tocsin.incidents.triage import load_triage
 from tocsin.model import MessageButton
 from tocsin.store.tables import audit, destinations
 from tocsin.testing.server import LoopbackServer
+from tocsin.web.push_bodies import WEBHOOK_LIMIT
 from tocsin.web.rate_limits import WEBHOOK_QUOTA
 from tocsin_plugins.slack import Slack
 from tocsin_plugins.slack.buttons import ButtonValues
@@ -91,7 +93,7 @@ def make_body(api, button, number=1, **members):
 async def press(api, button="acknowledge", number=1, *, body=None, path=PATH, **members):
     body = make_body(api, button, number, **members) if body is None else body
     headers = sign(body, api.services.clock.now())
-    return await api.client.post(path, data=body, headers=headers)
+    return await api.client.post(path, data=BytesIO(body), headers=headers)
 
 
 async def load(api, number=1):
@@ -225,7 +227,7 @@ NAMES = ("nobody", "quiet", "soar")
 
 @on_sqlite
 async def test_a_large_body_is_refused(api):
-    assert (await press(api, body=b"payload=" + b"x" * 70_000)).status == 413
+    assert (await press(api, body=b"payload=" + b"x" * WEBHOOK_LIMIT)).status == 413
 
 
 @on_sqlite

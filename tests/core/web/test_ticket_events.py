@@ -8,6 +8,7 @@ import hmac
 import json
 from dataclasses import replace
 from datetime import timedelta
+from io import BytesIO
 
 import pytest
 from sqlalchemy import insert, select, update
@@ -16,6 +17,7 @@ from api_server import CONFIGURATION, open_api
 from incident_rows import NOW
 from remote_object_rows import BOARD, add_closed_tickets
 from tocsin.store.tables import destinations, remote_objects
+from tocsin.web.push_bodies import WEBHOOK_LIMIT
 from tocsin.web.rate_limits import WEBHOOK_QUOTA
 from tocsin_plugins.ticketing import Ticketing
 
@@ -62,7 +64,7 @@ async def send(api, content=HOOK, *, name="soc", secret=SECRET, **headers):
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     signature = f"sha256={hmac.digest(secret.encode(), body, hashlib.sha256).hex()}"
     sent = {"X-Hub-Signature-256": signature, "Content-Type": "application/json"} | headers
-    return await api.client.post(f"/api/ticket-events/{name}", data=body, headers=sent)
+    return await api.client.post(f"/api/ticket-events/{name}", data=BytesIO(body), headers=sent)
 
 
 async def list_due(api) -> list[str]:
@@ -88,6 +90,14 @@ async def test_the_ticket_of_an_authentic_webhook_is_due(api):
 
 
 @on_sqlite
+async def test_a_webhook_can_contain_a_long_ticket(api):
+    issue = {"number": 17, "body": "x" * 1_000_000}
+    assert (await send(api, HOOK | {"issue": issue})).status == 202
+    assert await list_due(api) == ["17"]
+    assert api.services.push_bodies.under_way == 0
+
+
+@on_sqlite
 async def test_known_and_unknown_tickets_get_the_same_response(api):
     known = await send(api)
     unknown = await send(api, HOOK | {"issue": {"number": 99}})
@@ -110,7 +120,7 @@ async def test_an_unknown_destination_looks_like_a_wrong_signature(api):
 @pytest.mark.parametrize(
     ("content", "headers", "status"),
     [
-        (b"x" * (64 * 1024 + 1), {}, 413),
+        (b"x" * (WEBHOOK_LIMIT + 1), {}, 413),
         (HOOK, {"Content-Type": "application/x-www-form-urlencoded"}, 415),
         (b"[" * 60_000, {}, 202),
         (b"\xff\x00", {}, 202),

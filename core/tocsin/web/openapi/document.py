@@ -26,8 +26,8 @@ Each endpoint requires one scope; endpoints under `/api/admin` require an admin 
 
 Errors are problem documents (RFC 9457); those of the OAuth 2.0 endpoints follow RFC 6749. \
 Unknown parameters and members are errors. Times are ISO 8601 in UTC. The maximum size of a body \
-is 64 KiB, or 16 MiB for pushes unless the provider sets another limit. Responses can gain new \
-members: ignore those that you do not know.
+is 64 KiB, 2 MiB for webhooks and buttons, or 16 MiB for pushes unless the provider sets another \
+limit. Responses can gain new members: ignore those that you do not know.
 
 An API client obtains an access token with `POST /oauth/token`, uses it until a minute before it \
 expires, and then obtains the next one.

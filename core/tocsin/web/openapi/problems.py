@@ -13,7 +13,12 @@ from tocsin.web.problems import (
     ProblemType,
     to_oauth_error,
 )
-from tocsin.web.record_problems import UNAUTHORIZED_PUSH, UNAUTHORIZED_WEBHOOK
+from tocsin.web.record_problems import (
+    PUSHES_UNDER_WAY,
+    UNAUTHORIZED_PUSH,
+    UNAUTHORIZED_WEBHOOK,
+    WEBHOOK_TOO_LARGE,
+)
 from tocsin.web.request_problems import (
     ADMIN_REQUIRED,
     BODY_TOO_SLOW,
@@ -84,7 +89,7 @@ def _list_body_problems(endpoint: Endpoint) -> Iterator[Problem]:
     if endpoint.body_required:
         yield LENGTH_REQUIRED
     if endpoint.access is AccessRole.WEBHOOK:  # whose body the destination reads
-        yield BODY_TOO_LARGE
+        yield from (WEBHOOK_TOO_LARGE, PUSHES_UNDER_WAY)
     elif endpoint.access is not AccessRole.SENDER:  # whose body the provider reads
         yield from (INVALID_JSON, BODY_TOO_LARGE)
     if "scopes" in endpoint.body.model_fields:

@@ -22,7 +22,7 @@ from tocsin.web.idempotency import (
     store_response,
 )
 from tocsin.web.oauth_endpoint import FORM_MEDIA_TYPE
-from tocsin.web.parsing import read_body, require_media_type
+from tocsin.web.parsing import require_media_type
 from tocsin.web.schemas.message_actions import MessageActionForm
 from tocsin.web.schemas.ticket_events import EventReceipt
 
@@ -39,7 +39,8 @@ async def push_message_action(call: RequestContext) -> Response:
     services, request, name = call.services, call.request, call.path["destination"]
     await services.webhook_limits.require_allowed(request, name)
     require_media_type(request, FORM_MEDIA_TYPE)
-    body = await read_body(request)
+    address = services.addresses.find(request)
+    body = await services.push_bodies.receive_webhook(request, address)
     try:
         action = await services.message_actions.authenticate(
             name, PushRequest(headers=request.headers, body=body)

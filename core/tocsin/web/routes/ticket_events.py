@@ -6,7 +6,7 @@ from tocsin.errors import CredentialsRefused
 from tocsin.hookspecs import PushRequest
 from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
-from tocsin.web.parsing import read_body, require_json
+from tocsin.web.parsing import require_json
 from tocsin.web.problems import PATH_NOT_FOUND
 from tocsin.web.schemas.ticket_events import EventReceipt, TicketEvent
 
@@ -16,7 +16,8 @@ async def push_ticket_event(call: RequestContext) -> Response:
     services, request, name = call.services, call.request, call.path["destination"]
     await services.webhook_limits.require_allowed(request, name)
     require_json(request)
-    body = await read_body(request)
+    address = services.addresses.find(request)
+    body = await services.push_bodies.receive_webhook(request, address)
     try:
         named = await services.webhooks.authenticate(
             name, PushRequest(headers=request.headers, body=body)
