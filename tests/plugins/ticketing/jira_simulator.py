@@ -84,6 +84,7 @@ class JiraSimulator(ReceiverSimulator):
         return [
             web.get(f"{self.api}/myself", self.myself),
             web.get(f"{self.api}/mypermissions", self.my_permissions),
+            web.get(f"{self.api}/resolution", self.list_resolutions),
             web.get(f"{self.api}/user/assignable/search", self.assignable),
             web.get(issue + "/createmeta/{project}/issuetypes", self.types),
             web.get(issue + "/createmeta/{project}/issuetypes/{type}", self.fields),
@@ -130,6 +131,9 @@ class JiraSimulator(ReceiverSimulator):
 
     async def myself(self, request: web.Request) -> web.Response:
         return self.json({"displayName": "Tocsin", "active": True})
+
+    async def list_resolutions(self, request: web.Request) -> web.Response:
+        return self.json([{"id": "1", "name": "Done"}, {"id": "2", "name": "Duplicate"}])
 
     async def my_permissions(self, request: web.Request) -> web.Response:
         self._see(request.query["projectKey"])

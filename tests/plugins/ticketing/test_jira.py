@@ -149,12 +149,21 @@ async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness)
     [
         ({"project": "NONE"}, "project: NONE does not exist"),
         ({"issue_type": "Alarm"}, "issue_type: SEC has no Alarm; it has Task, Incident"),
+        (
+            {"options": {"resolution": "Fixed"}},
+            "options.resolution: unknown resolution Fixed; use one of Done, Duplicate",
+        ),
     ],
 )
 async def test_the_check_names_what_is_not_there(harness: ObjectChannelHarness, settings, problem):
     harness.use(**settings)
     [found] = (await harness.channel.check()).problems
     assert found.startswith(problem)
+
+
+async def test_a_resolution_is_known_in_any_letter_case(harness: ObjectChannelHarness):
+    harness.use(options={"resolution": "duplicate"})
+    assert not (await harness.channel.check()).problems
 
 
 async def test_a_project_without_priorities_is_none_of_a_problem(harness: ObjectChannelHarness):

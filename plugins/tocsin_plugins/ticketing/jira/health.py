@@ -80,6 +80,8 @@ async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
     if "CREATE_ISSUES" not in missing:
         async for problem in _issue_type_problems(jira, kind):
             yield problem
+    async for problem in _resolution_problems(jira):
+        yield problem
     if jira.settings.assignee and not await _may_be_assigned(jira, jira.settings.assignee):
         yield f"assignee: {jira.settings.assignee} cannot be assigned issues in {project}"
 
@@ -160,6 +162,21 @@ def _is_set_by_tocsin(jira: Jira) -> list[str]:
 
 def _names(values: Iterable[Any]) -> set[str]:
     return {str(value.get("name")) for value in values if isinstance(value, dict)}
+
+
+async def _resolution_problems(jira: Jira) -> AsyncIterator[str]:
+    """Yield an unknown resolution, which would otherwise appear when an issue is closed."""
+    wanted = jira.options.resolution
+    if wanted is None:
+        return
+    try:
+        found = await jira.ask("GET", "/resolution")
+    except Refused:  # a token with scopes may not read the list
+        return
+    known = _names(found if isinstance(found, list) else ())
+    if known and wanted.casefold() not in {name.casefold() for name in known}:
+        names = ", ".join(sorted(known))
+        yield f"options.resolution: unknown resolution {wanted}; use one of {names}"
 
 
 async def _may_be_assigned(jira: Jira, name: str) -> bool:
