@@ -82,6 +82,8 @@ class ConsoleSession:
     """Display name."""
     role: ConsoleRole
     expires_at: datetime
+    begun_at: datetime | None = None
+    """None before it has begun."""
     sid: str | None = None
     """The session at the issuer, if it names one."""
     sealed_grant: str | None = field(default=None, repr=False)
@@ -138,6 +140,7 @@ def find_session(connection: Connection, secret: str, now: datetime) -> ConsoleS
         name=row.name,
         role=ConsoleRole(row.role),
         expires_at=row.expires_at,
+        begun_at=row.begun_at,
         sid=row.sid,
         sealed_grant=row.sealed_grant,
         check_at=row.check_at,

@@ -16,6 +16,8 @@ from tocsin.identifiers import new_id
 from tocsin.store import build_insert
 from tocsin.store.tables import passkey_links, people
 
+_KIND = "person"
+
 
 class PersonStatus(StrEnum):
     """Status of a person; only active people sign in."""
@@ -39,7 +41,7 @@ class Person:
     @property
     def principal(self) -> str:
         """The principal of the person's sessions."""
-        return f"person:{self.name}"
+        return f"{_KIND}:{self.name}"
 
     @property
     def status(self) -> PersonStatus:
@@ -61,11 +63,20 @@ def create_person(
 
 def load_person(connection: Connection, name: str, *, lock: bool = False) -> Person:
     """Return the person with this name; raises NoSuchRecordError."""
+    person = find_principal(connection, f"{_KIND}:{name}", lock=lock)
+    if person is None:
+        raise NoSuchRecordError
+    return person
+
+
+def find_principal(connection: Connection, principal: str, *, lock: bool = False) -> Person | None:
+    """Return the person of a session's principal, None for principals of another kind."""
+    kind, _, name = principal.partition(":")
+    if kind != _KIND:
+        return None
     query = select(people).where(people.c.name == name)
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
-    if row is None:
-        raise NoSuchRecordError
-    return to_person(row)
+    return None if row is None else to_person(row)
 
 
 def list_people(connection: Connection, limit: int, *, after: str | None = None) -> list[Person]:

@@ -63,3 +63,7 @@ async def test_a_person_creates_a_passkey_signs_out_and_signs_in(device: Page, l
     await device.goto("/schedules")
     await device.get_by_role("button", name="Sign in with a passkey").click()
     await device.get_by_role("heading", name="Schedules").wait_for()
+    await device.goto("/my-passkeys")
+    await expect_accessible(device)
+    await device.get_by_role("button", name="Create a passkey").click()
+    await expect(device.get_by_role("alert")).to_contain_text("already has a passkey for you")

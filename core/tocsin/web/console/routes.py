@@ -23,6 +23,7 @@ from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
 from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, live_path
+from tocsin.web.console.own_passkeys import OWN_PASSKEYS, OWN_PASSKEYS_PAGE, OwnPasskeyRoutes
 from tocsin.web.console.own_sessions import OWN_SESSIONS, OWN_SESSIONS_PAGE, OwnSessionRoutes
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
@@ -82,6 +83,7 @@ _VIEWS = (
 
 PAGES: tuple[ConsolePage, ...] = (
     *(page for view in _VIEWS for page in view.PAGES),
+    OWN_PASSKEYS_PAGE,
     OWN_SESSIONS_PAGE,
 )
 ACTIONS: tuple[ConsoleAction, ...] = tuple(action for view in _VIEWS for action in view.ACTIONS)
@@ -115,6 +117,10 @@ def add_console(
         performer = ActionHandler(action, services, console.sessions, render)
         post(action.path, console.guarded(performer.perform))
     post(OWN_SESSIONS, console.guarded(OwnSessionRoutes(services, console.sessions).end))
+    own_passkeys = OwnPasskeyRoutes(services, console.sessions)
+    post(OWN_PASSKEYS, console.guarded(own_passkeys.change))
+    post(f"{OWN_PASSKEYS}/options", own_passkeys.begin_creation)
+    post(f"{OWN_PASSKEYS}/new", console.guarded(own_passkeys.create))
     post(SAVED_VIEWS, console.guarded(SavedViewRoutes(console.sessions).change))
     sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))

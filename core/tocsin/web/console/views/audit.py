@@ -22,7 +22,8 @@ _PATH = "/admin/audit"
 _TEXTS = ("actor", "action", "target")
 _KNOWN = sorted(
     {endpoint.action for endpoint in ENDPOINTS if endpoint.action}
-    | {"console.sign-in", "console.session-end", "passkey.create", "passkey.refuse", "refused"}
+    | {"console.sign-in", "console.session-end", "passkey.create", "passkey.rename"}
+    | {"passkey.refuse", "refused"}
 )
 _PLACES = {
     "key": "/admin/api-keys/{}",
