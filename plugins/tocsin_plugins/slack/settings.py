@@ -13,6 +13,8 @@ from tocsin import Channel, EventType, MessageButton, ServerUrl
 
 OFFICIAL_HOSTS = ("slack.com", "slack-gov.com")
 """Domains of Slack."""
+USER_ID = r"[UW][A-Z0-9]{5,20}"
+"""Slack's ID of a person."""
 _TOKEN = re.compile(r"xoxb-[0-9A-Za-z-]+")
 _SERVICES = "/services/"
 
@@ -49,20 +51,26 @@ def _webhook_url(value: SecretStr) -> SecretStr:
     return value
 
 
+def _people(value: Mapping[str, str]) -> Mapping[str, str]:
+    for user in value:
+        if not re.fullmatch(USER_ID, user):
+            raise ValueError(f"{user!r} is not a Slack user ID, such as U0123456789")
+    return value
+
+
 BotToken = Annotated[SecretStr, AfterValidator(_token)]
 """Token of a bot without token rotation."""
 
 ChannelId = Annotated[str, StringConstraints(pattern=r"^[CGD][A-Z0-9]{8,20}$")]
 """Slack's ID of a conversation, which stays when its name changes."""
 
-USER_ID = r"^[UW][A-Z0-9]{5,20}$"
-"""Slack's ID of a person."""
-
-PersonName = Annotated[
+_PersonName = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^\P{Cc}+$"),
 ]
-"""Name of a person in Tocsin."""
+
+People = Annotated[Mapping[str, _PersonName], AfterValidator(_people)]
+"""Names of people in Tocsin, by their Slack user IDs."""
 
 WebhookUrl = Annotated[SecretStr, AfterValidator(_webhook_url)]
 """URL of an incoming webhook, which is its credential."""
@@ -105,7 +113,7 @@ class Settings(Channel.Settings):
         max_length=200,
         description="Signing secret of the Slack app, with which Slack signs requests for buttons.",
     )
-    people: Mapping[Annotated[str, StringConstraints(pattern=USER_ID)], PersonName] = Field(
+    people: People = Field(
         default={},
         max_length=500,
         description="People who can use the buttons: their names in Tocsin by Slack user ID, such "

@@ -287,7 +287,7 @@ def test_buttons_need_a_secret_and_people(missing):
     [
         ({"buttons": ["close"]}, "buttons.0"),
         ({"buttons": ["assign", "assign"]}, "name each button once"),
-        ({"people": {"ana": "ana"}}, "people"),
+        ({"people": {"ana": "ana"}}, "'ana' is not a Slack user ID"),
         ({"people": {ANA: ""}}, "people"),
         ({"signing_secret": "short"}, "signing_secret"),
     ],
