@@ -132,7 +132,10 @@ class Scene:
                 pushed, stored, routed, settled = await self._load_all(session, watch)
             server = await watch.since(before)
             node_cpu = sum(map(read_cpu, processes)) - cpu
+            before, cpu = await watch.mark(), sum(map(read_cpu, processes))
             delays = await self._measure_delays(session, watch)
+            paced = await watch.since(before)
+            paced_cpu = sum(map(read_cpu, processes)) - cpu
         rows = await watch.count_rows()
         delivered = await watch.fetch("SELECT count(*) FROM deliveries")
         assert delivered == await count_received(self._receiver)
@@ -147,6 +150,7 @@ class Scene:
             idle_cpu=idle_cpu,
             server=server,
             rows=rows / delivered,
+            paced_cpu=paced_cpu + paced.cpu - idle_cpu * self._nodes * paced.seconds,
             delays=delays,
             samples=samples,
         )

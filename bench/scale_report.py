@@ -46,6 +46,8 @@ class Measured:
     server: Usage
     rows: float
     """Rows written for each delivery."""
+    paced_cpu: float
+    """CPU seconds of nodes and server for the paced incidents, without what they use idle."""
     delays: Sequence[float]
     """Milliseconds from event to first attempt: median, and 99 of 100."""
     samples: LockSamples
@@ -88,6 +90,10 @@ def report(results: Sequence[Measured]) -> None:
             ),
         )
     row("idle CPU, one node with its share of the server", (f"{r.idle_cpu:.1%}" for r in results))
+    row(
+        f"CPU s per 1,000 deliveries at {load.per_second:g}/s, without idle CPU",
+        (f"{r.paced_cpu * 1_000 / (load.paced * DESTINATIONS):.2f}" for r in results),
+    )
     row(f"event to first attempt at {load.per_second:g}/s, median, ms", _delays(results, 0))
     row("the same, 99 of 100", _delays(results, 1))
     row("WAL bytes per delivery", (f"{r.server.wal / load.deliveries:,.0f}" for r in results))
