@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from types import TracebackType
 
 
@@ -16,6 +17,7 @@ class TimeLimits:
     def __init__(self) -> None:
         self._limits: set[TimeLimit] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at = 0.0
 
     def limit(self, seconds: float) -> TimeLimit:
         """Return a context that raises TimeoutError in its task after this time."""
@@ -24,7 +26,7 @@ class TimeLimits:
     def add(self, limit: TimeLimit) -> None:
         """Follow a limit from now on."""
         self._limits.add(limit)
-        if self._timer is None or limit.ends_at < self._timer.when():
+        if self._timer is None or limit.ends_at < self._wakes_at:
             self._wake_at(limit.ends_at)
 
     def remove(self, limit: TimeLimit) -> None:
@@ -34,11 +36,12 @@ class TimeLimits:
     def _wake_at(self, moment: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(moment, self._expire)
+        self._wakes_at = moment
+        self._timer = asyncio.get_running_loop().call_later(moment - monotonic(), self._expire)
 
     def _expire(self) -> None:
         self._timer = None
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         for limit in [each for each in self._limits if each.ends_at <= now]:
             self._limits.discard(limit)
             limit.expire()
@@ -53,8 +56,7 @@ class TimeLimit:
 
     def __init__(self, limits: TimeLimits, seconds: float) -> None:
         self._limits = limits
-        self.ends_at = asyncio.get_running_loop().time() + seconds
-        """The time of the event loop at which it ends."""
+        self.ends_at = monotonic() + seconds
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
         self._is_over = False

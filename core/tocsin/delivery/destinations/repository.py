@@ -183,14 +183,12 @@ def _count_deliveries(name: str, state: str) -> Select[Any]:
     return select(func.count()).where(is_stored_as(state), deliveries.c.destination == name)
 
 
-_RECEIVING = (
-    select(destinations.c.name, destinations.c.revision)
-    .where(
-        destinations.c.state != DestinationState.DELETED,
-        or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
-    )
-    .order_by(destinations.c.name)
+SELECT_REVISIONS = select(destinations.c.name, destinations.c.revision).where(
+    destinations.c.state != DestinationState.DELETED,
+    or_(destinations.c.reason.is_(None), destinations.c.reason != StopReason.REMOVED),
 )
+"""Names and revisions of the destinations that receive new events."""
+_RECEIVING = SELECT_REVISIONS.order_by(destinations.c.name)
 
 
 def load_revisions(connection: Connection) -> Sequence[tuple[str, int]]:

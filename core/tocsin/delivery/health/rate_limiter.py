@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,7 @@ class DeliveryRateLimiter:
         self._clock = channel.tools.clock
         self._read_at = self._clock.now()
         self._is_served = True
+        self._loading = asyncio.Lock()
 
     async def permit(self, wanted: int, is_claimable: IsClaimable) -> Permit:
         """Return how many of the wanted deliveries may be claimed now.
@@ -120,18 +122,25 @@ class DeliveryRateLimiter:
 
     async def _is_current(self) -> bool:
         """Return whether this revision is served; loads the destination if it is stale."""
+        if self._is_fresh():
+            return True
+        async with self._loading:
+            if self._is_fresh():  # others have waited for the same
+                return True
+            now = self._clock.now()
+            found = await self._database.lookup(load_destination, self._name)
+            revision = self.destination.revision
+            self._is_served = found is not None and found.is_served and found.revision == revision
+            if self._is_served and found is not None:
+                self.destination, self._read_at = found, now
+            return self._is_served
+
+    def _is_fresh(self) -> bool:
+        """Return whether this revision was served when it was loaded a moment ago."""
         now = self._clock.now()
         is_served = self._is_served and self.destination.is_served
         is_held = (self.destination.health.held_until or now) > now
-        if is_served and now - self._read_at <= (FRESH_WHILE_HELD if is_held else FRESH):
-            return True
-        found = await self._database.lookup(load_destination, self._name)
-        self._is_served = (
-            found is not None and found.is_served and found.revision == self.destination.revision
-        )
-        if self._is_served and found is not None:
-            self.destination, self._read_at = found, now
-        return self._is_served
+        return is_served and now - self._read_at <= (FRESH_WHILE_HELD if is_held else FRESH)
 
 
 def window_start(now: datetime, length: timedelta) -> datetime:

@@ -12,12 +12,12 @@ from time import monotonic, time_ns
 from types import MappingProxyType
 
 import structlog
-from sqlalchemy import Connection
+from sqlalchemy import Connection, null, union_all
 
 from tocsin import metrics, tracing
 from tocsin.clock import Clock
 from tocsin.delivery.destinations.channels import OBSERVER_PREFIX
-from tocsin.delivery.destinations.repository import load_revisions
+from tocsin.delivery.destinations.repository import SELECT_REVISIONS
 from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.states import Vacancy, queue_topic
 from tocsin.delivery.routing.assignment import ShardAssignment, find_ready
@@ -30,7 +30,11 @@ from tocsin.delivery.routing.plan import (
     find_offered,
     trace_plan,
 )
-from tocsin.delivery.routing.suppression import SuppressionMatches, match_rules
+from tocsin.delivery.routing.suppression import (
+    SELECT_ACTIVE_NAMES,
+    SuppressionMatches,
+    match_rules,
+)
 from tocsin.delivery.sending.worker import Worker
 from tocsin.delivery.sending.worker_pool import WorkerPool
 from tocsin.events import (
@@ -56,6 +60,9 @@ _QUICK_PAIRS = 500  # of events and routes, which take about a microsecond each
 _VACANCY_PATIENCE = timedelta(milliseconds=200)
 _RELATED_DELAY = timedelta(milliseconds=50)
 _GATHERING_SECONDS = 0.005  # events that occur right after others are routed together
+_SELECT_CURRENT = union_all(
+    SELECT_REVISIONS, SELECT_ACTIVE_NAMES.add_columns(null().label("revision"))
+)
 _log = structlog.get_logger()
 
 
@@ -69,6 +76,14 @@ class RoutingBatch:
     is_share: bool
     """Whether there may be older unrouted events of other shards."""
     suppression: SuppressionMatches
+
+    def is_current(self, connection: Connection) -> bool:
+        """Return whether destinations and suppression rules are as they were, by one statement."""
+        rows = connection.execute(_SELECT_CURRENT, {"now": self.suppression.at}).all()
+        rules = {row.name for row in rows if row.revision is None}
+        revisions = {row.name: row.revision for row in rows if row.revision is not None}
+        known = {rule.name for rule in self.suppression.rules}
+        return rules == known and revisions == dict(self.revisions)
 
     @property
     def is_quick(self) -> bool:
@@ -219,7 +234,7 @@ def _store_plan(
     lock_subjects(
         connection, {name for each in plan.routed for name in (each.subject, *each.related)}
     )
-    if load_revisions(connection) != batch.revisions or batch.suppression.is_outdated(connection):
+    if not batch.is_current(connection):
         return None
     ready = plan.routed
     if batch.is_share:

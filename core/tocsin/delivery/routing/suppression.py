@@ -112,11 +112,6 @@ class SuppressionMatches:
         """Return whether a rule keeps the event from the destination; never an observer plugin."""
         return event.id in self.names and not destination.startswith(OBSERVER_PREFIX)
 
-    def is_outdated(self, connection: Connection) -> bool:
-        """Return whether rules were created or ended since the match."""
-        names = connection.scalars(_ACTIVE_NAMES, {"now": self.at})
-        return set(names) != {rule.name for rule in self.rules}
-
     def record(self, connection: Connection, routed: Iterable[Event]) -> None:
         """Record which rule suppressed each of these events."""
         ids = defaultdict(list)
@@ -171,7 +166,8 @@ _IS_ACTIVE = suppressions.c.ends_at > bindparam("now", type_=suppressions.c.ends
 _ACTIVE = (
     select(suppressions).where(_IS_ACTIVE).order_by(suppressions.c.created_at, suppressions.c.name)
 )
-_ACTIVE_NAMES = select(suppressions.c.name).where(_IS_ACTIVE)  # rules are not changed
+SELECT_ACTIVE_NAMES = select(suppressions.c.name).where(_IS_ACTIVE)
+"""Names of the rules that have not ended at `now`; the rules themselves are not changed."""
 _INCIDENTS = select(incidents.c.number, incidents.c.provider, incidents.c.title).where(
     is_in(incidents.c.number, "numbers")
 )
