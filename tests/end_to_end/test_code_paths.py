@@ -25,7 +25,7 @@ from tocsin_connectors.siem.elastic import Elastic
 CORE = "core/tocsin"
 FOUNDATIONS = re.compile(
     rf"{CORE}/(?:store|model|metrics|testing|sandbox|.*/metrics)[/.]"
-    rf"|{CORE}/(?:clock|gc|identifiers|json_codec|logs|loops|fields|plugin_health|plugin_results|redaction|servers|tracing)\.py"
+    rf"|{CORE}/(?:clock|gc|identifiers|json_codec|logs|loops|fields|plugin_health|plugin_results|redaction|servers|time_limits|tracing)\.py"
     rf"|{CORE}/validation\.py|.*\.j2"
 )
 """What every path uses, and what only tests use: no stations of the tour of an incident."""
