@@ -54,8 +54,8 @@ def end(
 ) -> None:
     """End one console session, or all sessions of a user.
 
-    The user can sign in again. To prevent this, remove the user's roles at the issuer, or revoke
-    the admin tokens.
+    The user can sign in again. To prevent this, remove the user's roles at the issuer, disable the
+    person, or revoke the admin tokens.
     """
     if (session is None) == (principal is None):
         raise OperatorError("name either the ID of a session or --principal")

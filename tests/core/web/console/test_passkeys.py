@@ -97,6 +97,19 @@ async def test_a_challenge_is_used_once(api, ben, clock):
     assert await count(api, used_challenges) == 1  # the others have expired
 
 
+async def test_nodes_share_challenges_and_their_uses(nodes):
+    first, second = nodes
+    ben = PasskeyUser(first)
+    await ben.enroll(await issue_code(Admin(first, await first.admin())))
+    await ben.begin(SIGN_IN)
+    credential = ben.device.sign(ben.options)
+    statuses = []
+    for api in (second, first):
+        ben.api = api
+        statuses.append((await ben.send(SIGN_IN, credential=credential)).status)
+    assert statuses == [303, 401]
+
+
 async def test_a_counter_that_goes_back_is_refused_and_audited(api, ben):
     await ben.sign_in()
     ben.device.counter -= 1
@@ -240,6 +253,9 @@ async def test_a_challenge_is_for_one_browser_one_purpose_and_five_minutes(api, 
     other = await issue_code(admin, "mia")
     created = user.device.create(user.options)
     assert (await user.send(LINK, code=other, credential=created)).status == 401
+    ben.ceremony = enrollment
+    signed = ben.device.sign(user.options)
+    assert (await ben.send(SIGN_IN, credential=signed)).status == 401
     ben.ceremony = sign_in
     clock.advance(minutes=5, seconds=1)
     assert (await ben.send(SIGN_IN, credential=credential)).status == 401
