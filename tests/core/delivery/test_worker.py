@@ -108,6 +108,26 @@ def raising(*errors: Exception):
     return answer
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_an_idle_worker_looks_for_deliveries_once(make_desk, ordered):
+    desk = await make_desk(ordered=ordered)
+    looks = []
+    has_claimable = desk.queue.has_claimable
+
+    async def look(*args, **members) -> bool:
+        looks.append(await has_claimable(*args, **members))
+        return looks[-1]
+
+    desk.queue.has_claimable = look
+    working = asyncio.create_task(desk.worker.run())
+    while not looks:  # noqa: ASYNC110 - of another task
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    assert looks == [False]
+
+
 async def test_an_event_reaches_the_channel(desk, store):
     event = alert()
     await store(event)

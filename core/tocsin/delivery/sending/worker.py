@@ -207,7 +207,7 @@ class Worker:
         now, in_order = self._clock.now(), self._in_order
         found = await self._queue.has_claimable(self.name, now, in_order=in_order, early=early)
         self._may_have_more = found or in_order  # others of a subject wait for the first to end
-        if not found:
+        if not self._may_have_more:
             self._offer_room()
         return found
 
