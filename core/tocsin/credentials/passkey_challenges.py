@@ -19,6 +19,8 @@ CEREMONY_KEY_PURPOSE = "passkey ceremony"
 """Purpose of the derived key."""
 LIFETIME = timedelta(minutes=5)
 """Time that a person has to use an authenticator."""
+_KEPT = 2 * LIFETIME
+"""Time for which a use is stored: nodes whose clocks differ open a challenge for longer."""
 _LONGEST = 4_096  # maximum size of a cookie (RFC 6265 section 6.1)
 
 
@@ -67,7 +69,7 @@ class SealedChallenges:
     def sign_off(self, challenge: Challenge) -> SignedChallenge:
         """Return what is stored of a signed challenge."""
         digest = sha256(challenge.text.encode()).hexdigest()
-        return SignedChallenge(digest, self._clock.now() + LIFETIME)
+        return SignedChallenge(digest, self._clock.now() + _KEPT)
 
     def _now(self) -> int:
         return int(self._clock.now().timestamp())

@@ -92,9 +92,21 @@ async def test_a_challenge_is_used_once(api, ben, clock):
     assert sorted(response.status for response in responses) == [303, 401, 401, 401]
     reasons = {entry.details["reason"] for entry in await read_audit(api, "passkey.refuse")}
     assert reasons == {"the challenge was already used"}
-    clock.advance(minutes=5)
+    clock.advance(minutes=10)
     assert (await ben.sign_in()).status == 303
     assert await count(api, used_challenges) == 1  # the others have expired
+
+
+async def test_a_challenge_is_used_once_on_nodes_whose_clocks_differ(api, admin, clock):
+    user = PasskeyUser(api, SoftwareAuthenticator(step=0))
+    await user.enroll(await issue_code(admin))
+    clock.advance(seconds=59)  # as on a node that is ahead, within the tolerance of sealed data
+    await user.begin(SIGN_IN)
+    clock.advance(seconds=-59)
+    credential = user.device.sign(user.options)
+    assert (await user.send(SIGN_IN, credential=credential)).status == 303
+    clock.advance(minutes=5, seconds=1)
+    assert (await user.send(SIGN_IN, credential=credential)).status == 401
 
 
 async def test_nodes_share_challenges_and_their_uses(nodes):
