@@ -23,6 +23,7 @@ from tocsin.web.idempotency import (
 )
 from tocsin.web.oauth_endpoint import FORM_MEDIA_TYPE
 from tocsin.web.parsing import require_media_type
+from tocsin.web.problems import PATH_NOT_FOUND
 from tocsin.web.schemas.message_actions import MessageActionForm
 from tocsin.web.schemas.ticket_events import EventReceipt
 
@@ -147,5 +148,6 @@ ENDPOINTS = (
         body=MessageActionForm,
         is_form=True,
         response=EventReceipt,
+        problems=(PATH_NOT_FOUND,),
     ),
 )
