@@ -37,7 +37,7 @@ from tocsin.web.routes import (
     suppressions,
     triage,
 )
-from tocsin.web.schemas import alerts
+from tocsin.web.schemas import alerts, console_sessions
 from tocsin.web.schemas.examples import SESSION_ID
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -51,6 +51,7 @@ CURSORS = {
     "/api/admin/backfills": PageCursor("b", "0").encode(),
     "/api/admin/quarantine": PageCursor(quarantine.LIST, "0").encode(),
     "/api/v1/status-mismatches": CompositeCursor(status_mismatches.LIST, (1, "soc")).encode(),
+    "/api/admin/console-sessions": PageCursor(console_sessions.LIST, "0").encode(),
     "/api/admin/people": PageCursor.at_name(people.LIST, "a").encode(),
     "/api/admin/suppressions": PageCursor.at_name(suppressions.LIST, "0").encode(),
     "/api/admin/destinations": PageCursor.at_name(destinations.LIST, "0").encode(),
@@ -231,6 +232,8 @@ async def nobody(_api: Api) -> dict[str, Any]:
 
 
 async def conform(api: Api, caller, **more: Any) -> None:
+    lists = {each.path for each in ENDPOINTS if each.query and "cursor" in each.query.model_fields}
+    assert lists == CURSORS.keys(), "a cursor is missing"
     await api.services.database.write(add_incidents, 3)
     session_id = await api.services.database.write(add_session)
     described = await (await api.client.get("/openapi.json")).text()
