@@ -148,7 +148,7 @@ def _next_run(definition: ScheduleDefinition) -> str:
     now = SystemClock().now()
     following = Recurrence(definition, "", now).without_jitter().next(now)
     if following is None:
-        return "no more runs, because `ends_at` has passed"
+        return "no run is due before `ends_at`"
     local = following.at.astimezone(ZoneInfo(definition.timezone))
     return f"next run at {isoformat(following.at)} ({local:%H:%M} {definition.timezone})"
 

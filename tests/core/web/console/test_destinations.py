@@ -257,7 +257,7 @@ async def test_its_page_shows_what_failed_last(api, soar):
     text = await soar.text(PAGE)
     assert "Last failure retry later HTTP 503" in text
     assert "Response busy" in text
-    assert "Resend 1 delivery that Tocsin gave up" in text
+    assert "Resend 1 delivery that Tocsin gave up on" in text
     html = await soar.html(PAGE)
     assert 'href="/deliveries?destination=soar&amp;state=dead"' in html
 
@@ -347,7 +347,7 @@ async def test_what_others_manage_offers_only_what_can_be_done(api, person, mana
     for action in ("settings", "start", "resume", "delete"):
         assert f"{PAGE}/{action}" not in html
     stopped = await person.submit(PAGE, f"{PAGE}/stop", until="", duration="PT4H", reason="Noise")
-    assert "will be enabled 2026-11-21 16:00:00 UTC . Reason: Noise" in stopped
+    assert "will be enabled at 2026-11-21 16:00:00 UTC . Reason: Noise" in stopped
     assert "soar active" in await person.submit(PAGE, f"{PAGE}/start")
     assert "SOAR_SECRET" not in html
 

@@ -102,7 +102,7 @@ async def test_incidents_are_triaged_together_in_the_list(api, person, store):
     view = "/incidents?status=New"
     fields = {"disposition": "duplicate", "disposition_reason": "as #1", "number": "99"}
     answer = await person.submit(view, "/incidents/triage?status=New", **fields)
-    assert "0 of 1 selected incidents updated. #99: not found" in answer
+    assert "0 of 1 selected incident updated. #99: not found" in answer
     html = await person.html(view)
     token = re.findall(r'name="form_token" value="([^"]+)"', html)[0]
     fields = [("form_token", token), ("assignee_me", "ana"), ("add_tags", "VIP, scan")]
@@ -515,7 +515,7 @@ async def test_enriching_shows_at_once_who_knows_what_and_who_did_not_answer(ask
 async def test_enriching_with_nobody_to_ask_says_so(person, store):
     number = await store()
     page = f"/incidents/{number}"
-    assert "No enricher has data on these entities." in await person.submit(page, f"{page}/enrich")
+    assert "No enricher returned data about these entities." in await person.submit(page, f"{page}/enrich")
 
 
 async def test_the_link_of_an_alert_opens_the_incident(api, person):

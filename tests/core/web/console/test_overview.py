@@ -59,7 +59,7 @@ async def test_an_empty_service_says_what_is_missing(person):
     for words in (
         "0 of 0 destinations healthy",
         "No destinations yet",
-        "All events were delivered.",
+        "No undelivered events in the last 24 hours.",
     ):
         assert words in text
 

@@ -158,7 +158,7 @@ async def test_a_provider_is_disabled_for_a_while_and_enabled(person):
     form = {"duration": "PT1H", "until": "", "reason": HOSTILE}
     html = await person.submit("/providers", "/providers/edge/stop", **form)
     assert "Provider disabled." in html
-    assert "edge was disabled by ana 2026-11-21 12:00:00 UTC" in html
-    assert "will be enabled 2026-11-21 13:00:00 UTC" in html
+    assert "edge was disabled by ana at 2026-11-21 12:00:00 UTC" in html
+    assert "will be enabled at 2026-11-21 13:00:00 UTC" in html
     assert "<script>alert" not in await person.html("/providers")
-    assert "Reads continue" in await person.submit("/providers", "/providers/edge/start")
+    assert "Reads resume" in await person.submit("/providers", "/providers/edge/start")

@@ -201,7 +201,7 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=read_stop,
-        message="Destination disabled. New deliveries are queued until someone enables it.",
+        message="Destination disabled. New deliveries are queued until it is enabled.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/start",

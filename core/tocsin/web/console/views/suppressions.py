@@ -39,13 +39,13 @@ ACTIONS = (
         path=_LIST,
         handler=api.create_suppression,
         page=_LIST,
-        message="Suppression rule created. Events that match it are not delivered.",
+        message="Suppression rule created. Events of matching incidents are not delivered.",
         body=new_suppression,
     ),
     ConsoleAction(
         path=f"{_LIST}/{{name}}/end",
         handler=api.disable_suppression,
         page=_LIST,
-        message="Suppression rule ended. New events are delivered.",
+        message="Suppression rule ended. It suppresses no more events.",
     ),
 )
