@@ -52,7 +52,7 @@ async def test_a_restored_service_repeats_no_alert_of_the_backup_and_sends_nothi
         replace = ["--replace"] if service.is_alone else []
         status, out, errors = await service.command("backup", "restore", made["name"], *replace)
         assert status == 0, errors
-        assert "5 deliveries, 0 events" in out
+        assert "deliveries: 5, events: 0" in out
         await service.start(is_applied=True)
         await until(lambda: len(receiver.received) == 11)
         sensor.write(1)
@@ -72,7 +72,7 @@ async def test_a_restored_service_repeats_no_alert_of_the_backup_and_sends_nothi
         await service.start(is_applied=True)  # which retries what else is on hold
         await check_holds(service)
         status, out, _ = await service.command("backup", "release")
-        assert (status, out) == (0, "released: 5 deliveries, 0 events\n")
+        assert (status, out) == (0, "released deliveries: 5, released events: 0\n")
         assert await load_held(service) == []
         await service.stop()
 

@@ -58,8 +58,8 @@ def apply(
         if send_missed:
             return steps, f"events routed again: {await database.write(_send_missed)}"
         missed = await database.read(count_missed_events)
-        found = f"events that no destination received: {missed}"
-        advice = f"{found}; send them with `tocsin apply --send-missed`"
+        found = f"events routed to no destination before a configuration was applied: {missed}"
+        advice = f"{found}; to route them again, run `tocsin apply --send-missed`"
         return steps, advice if missed else None
 
     steps, note = run_on_database(settings, work)

@@ -209,8 +209,8 @@ def restore(
         print_text(f"bulk replays cancelled: {done.replays}")
     if done.deliveries or done.events:
         print_text(
-            f"on hold until you run `tocsin backup release`: {done.deliveries} deliveries, "
-            f"{done.events} events"
+            f"to send what is on hold (deliveries: {done.deliveries}, events: {done.events}), "
+            "run `tocsin backup release`"
         )
 
 
@@ -231,7 +231,7 @@ def release(
     if as_json:
         print_json({"deliveries": deliveries, "events": events})
     else:
-        print_text(f"released: {deliveries} deliveries, {events} events")
+        print_text(f"released deliveries: {deliveries}, released events: {events}")
 
 
 def _release(connection: Connection, destination: str | None) -> tuple[int, int]:

@@ -58,7 +58,7 @@ def end(
     person, or revoke the admin tokens.
     """
     if (session is None) == (principal is None):
-        raise OperatorError("name either the ID of a session or --principal")
+        raise OperatorError("use either the ID of a session or --principal")
     path = _PATH if session is None else admin_path("console-sessions", session)
     query = {"principal": principal}
     record = run_on_api(url, token, lambda api: api.call("DELETE", path, query=query))

@@ -150,7 +150,7 @@ def _switch(
 def delete(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Delete a destination that was created over the API.
+    """Delete a destination that neither plugins.toml nor a plugin defines.
 
     Its queued deliveries are not sent.
     """

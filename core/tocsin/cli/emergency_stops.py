@@ -20,7 +20,7 @@ For = Annotated[
     str | None,
     typer.Option("--for", metavar="DURATION", help="Length of the stop, such as 1h or 4h."),
 ]
-Reason = Annotated[str | None, typer.Option(help="Why it is stopped.")]
+Reason = Annotated[str | None, typer.Option(help="Reason for the stop.")]
 
 
 def build_stop(until: str | None, lasting: str | None, reason: str | None) -> dict[str, Any]:

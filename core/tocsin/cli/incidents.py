@@ -66,7 +66,7 @@ def list_all(
         ),
     ] = None,
     assignee: Annotated[
-        str | None, typer.Option(help="Filter by assignee; none for unassigned incidents.")
+        str | None, typer.Option(help="Filter by assignee. For unassigned incidents, use `none`.")
     ] = None,
     disposition: Annotated[
         DispositionFilter | None,
@@ -155,7 +155,7 @@ def alerts(
 def detections(
     *,
     timespan: Annotated[
-        str, typer.Option(help="Only dispositions set within this ISO 8601 duration.")
+        str, typer.Option(help="Only dispositions set within this ISO 8601 duration, such as P30D.")
     ] = "P90D",
     provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="Number of detections.")] = 50,

@@ -190,7 +190,7 @@ def disable(
 def delete(
     schedule: Schedule, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Delete a schedule that was created over the API.
+    """Delete a schedule that plugins.toml does not define.
 
     Its past runs are kept.
     """

@@ -104,8 +104,8 @@ def adopt_keys(connection: Connection, vault: Vault) -> None:
     elif current not in vault.key_ids:
         raise OperatorError(
             f"{vault.source}: this encryption key does not match the database, which uses the key "
-            f"{current}; found {', '.join(vault.key_ids)}. To change the key, put the new one "
-            "before it, see docs/operators/encryption-key.md"
+            f"{current}; found {', '.join(vault.key_ids)}. To change the key, keep {current} and "
+            "put the new key before it; see docs/operators/encryption-key.md"
         )
     _require_previous(connection, vault, stored)
     derived = connection.execute(select(derived_keys.c.purpose, derived_keys.c.content)).all()

@@ -311,7 +311,9 @@ DESTINATION_NOT_RESUMABLE = ProblemType(
     "destination-not-resumable",
     409,
     "{reason}",
-    example={"reason": "The destination was disabled manually; set `enabled` to resume it."},
+    example={
+        "reason": "The destination was disabled manually; set `enabled` to true to resume it."
+    },
     path="/api/admin/destinations/soar/resume",
 )
 DELIVERY_NOT_REPLAYABLE = ProblemType(

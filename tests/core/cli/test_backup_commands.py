@@ -35,13 +35,16 @@ def test_a_backup_is_made_listed_verified_and_restored(tocsin, tmp_path, on_data
     assert on_database(read_states) == ["pending"]
     status, out, errors = tocsin("backup", "restore", made["name"], "--replace", **keys)
     assert status == 0, errors
-    assert "1 deliveries, 0 events" in out
+    assert "deliveries: 1, events: 0" in out
     [aside] = (tmp_path / "data").glob("tocsin.db.replaced-*")
     assert aside.stat().st_size > 0
     assert not list((tmp_path / "data").glob("*.restoring*"))
     status, out, _ = tocsin("backup", "release", "--destination", "nobody", **keys)
     assert status == 2
-    assert tocsin("backup", "release", **keys)[:2] == (0, "released: 1 deliveries, 0 events\n")
+    assert tocsin("backup", "release", **keys)[:2] == (
+        0,
+        "released deliveries: 1, released events: 0\n",
+    )
     actions = ["backup.restore", "epoch.begin", "backup.release"]
     assert on_database(read_actions)[-3:] == actions
 

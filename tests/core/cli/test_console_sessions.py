@@ -59,6 +59,6 @@ async def test_sessions_are_listed_and_ended():
 
 
 async def test_a_refusal_says_why():
-    assert await run("end") == (2, "name either the ID of a session or --principal")
+    assert await run("end") == (2, "use either the ID of a session or --principal")
     status, words = await run("end", "cse_01KAJE0M5Y7R3S9T2V4W6X8Z1B")
     assert (status, words.startswith("404: ")) == (2, True)

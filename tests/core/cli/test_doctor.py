@@ -100,7 +100,7 @@ async def test_each_finding_is_named_with_its_remedy(run, tmp_path):
     assert f"{tmp_path}/secret contains a secret and has mode 644" in told
     assert "no-such-host.invalid (destinations.soc) cannot be resolved" in told
     assert "the proxy 127.0.0.1:1 (destinations.desk) is not reachable" in told
-    assert "HTTPS_PROXY has no effect" in told
+    assert "ignored environment variables: HTTPS_PROXY" in told
     assert "the certificate expired on" in found["certificates", "problem"]["found"]
     assert found["database", "ok"]["found"].startswith("schema up to date")
     assert all(each["remedy"] for each in findings if each["severity"] != "ok")

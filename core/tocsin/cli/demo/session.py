@@ -93,7 +93,7 @@ class Demo:
         while not self.lines.empty():
             self.lines.get()()
         delivered = len(self.inbox.ids) - self.before
-        screen.line(f"\nStopped. Verified {delivered} deliveries in this run.")
+        screen.line(f"\nStopped. Deliveries verified in this run: {delivered}.")
         folder = screen.short(self.service.folder)
         screen.line(f"To continue, run `{screen.COMMAND}` again. To start over, remove {folder}.")
 

@@ -83,9 +83,9 @@ def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
     """Find a change of the encryption key that is not complete."""
     for key in load_encryption_keys(connection):
         if key.state is EncryptionKeyState.PREVIOUS:
-            rest = "not counted yet" if key.remaining is None else f"{key.remaining} values"
+            rest = "not counted yet" if key.remaining is None else str(key.remaining)
             area.warn(
-                f"the encryption key is being changed; still encrypted with {key.id}: {rest}",
+                f"the encryption key is being changed; values encrypted with {key.id}: {rest}",
                 "keep both keys configured until `tocsin db keys` shows this one as retired",
             )
         elif key.state is EncryptionKeyState.RETIRED and key.id in vault.key_ids:

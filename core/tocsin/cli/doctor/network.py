@@ -113,7 +113,10 @@ async def examine_proxies(
             area.fail(f"{shown} is not reachable: {error}", "correct `proxy`, or start the proxy")
     given = [name for name in os.environ if name.lower() in _PROXY_VARIABLES]
     if given:
-        area.warn(f"{', '.join(given)} has no effect", "set `proxy` in the tables of plugins.toml")
+        area.warn(
+            f"ignored environment variables: {', '.join(given)}",
+            "set `proxy` in the tables of plugins.toml",
+        )
     if settings.tls_terminated and not settings.trusted_proxies:
         area.warn(
             "TOCSIN_TLS_TERMINATED is set, but TOCSIN_TRUSTED_PROXIES is not: all callers share "

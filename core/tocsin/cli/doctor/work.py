@@ -39,8 +39,8 @@ PERIOD = timedelta(hours=24)
 _LATE = timedelta(hours=1)
 _UNINDEXED = 10_000
 _ENABLING = {
-    StopKind.DESTINATION: "`tocsin destinations enable`",
-    StopKind.PROVIDER: "`tocsin providers enable`",
+    StopKind.DESTINATION: "`tocsin destinations enable NAME`",
+    StopKind.PROVIDER: "`tocsin providers enable NAME`",
 }
 _SHOWN = 3  # anomalies of one kind
 
@@ -91,7 +91,7 @@ def _examine_provider(area: Area, name: str, until: datetime | None, now: dateti
     if until is None:  # never read, or a file, which has no time
         return
     lag = max(now - until, timedelta(0))
-    found = f"providers.{name}: {lag // timedelta(seconds=1)} s behind"
+    found = f"providers.{name}: {lag // timedelta(seconds=1)} s behind the current time"
     if lag > _LATE:
         area.warn(found, f"run `tocsin providers` and `tocsin coverage --provider {name}`")
     else:
@@ -107,7 +107,9 @@ def examine_retention(
         keep = settings.limits.get(kind)
         if keep is None or moment is None:
             continue
-        found = f"{kind}: oldest from {isoformat(moment)}, kept for {keep.days} days"
+        found = (
+            f"{kind}: the oldest record is from {isoformat(moment)}; retention in days: {keep.days}"
+        )
         if now - moment > removals[kind] + OVERDUE:
             area.warn(found, "see docs/operators/alerts.md#tocsinretentionbehind for the reasons")
         else:

@@ -190,7 +190,7 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
 
 
 _NOT_RESUMED = {
-    StopReason.MANUAL: "The destination was disabled manually; set `enabled` to resume it.",
+    StopReason.MANUAL: "The destination was disabled manually; set `enabled` to true to resume it.",
     StopReason.REMOVED: "The destination is no longer in plugins.toml; apply a file that "
     "contains it.",
 }

@@ -515,7 +515,9 @@ async def test_enriching_shows_at_once_who_knows_what_and_who_did_not_answer(ask
 async def test_enriching_with_nobody_to_ask_says_so(person, store):
     number = await store()
     page = f"/incidents/{number}"
-    assert "No enricher returned data about these entities." in await person.submit(page, f"{page}/enrich")
+    assert "No enricher returned data about these entities." in await person.submit(
+        page, f"{page}/enrich"
+    )
 
 
 async def test_the_link_of_an_alert_opens_the_incident(api, person):
