@@ -12,7 +12,8 @@ class MessageAction:
     """A button that a person pressed, in an authentic request of the receiver."""
 
     request_id: str
-    """Unique ID of the request, at most 255 characters. A repeated request has no effect."""
+    """ID of the request, unique among the requests to all destinations, such as its signature; at
+    most 255 characters. A repeated request has no effect."""
     user_id: str
     """The receiver's ID of the person."""
     person: str | None

@@ -148,6 +148,23 @@ async def test_a_replayed_request_has_no_effect(api, replies):
     assert len(replies[0]) == 2
 
 
+async def test_a_request_takes_effect_once_for_all_destinations_of_an_app(api, replies):
+    def add_other(connection):
+        found = select(destinations.c.settings).where(destinations.c.name == "soc-slack")
+        row = {"name": "other", "plugin": "slack", "settings": connection.scalar(found)}
+        connection.execute(insert(destinations), BOARD | row | {"managed_by": "api"})
+
+    await api.services.database.write(add_other)
+    body = make_body(api, "false-positive")
+    headers = sign(body, api.services.clock.now())
+    assert (await api.client.post(PATH, data=body, headers=headers)).status == 200
+    api.services.clock.advance(seconds=1)
+    await press(api, "true-positive")
+    other = PATH.replace("soc-slack", "other")
+    assert (await api.client.post(other, data=body, headers=headers)).status == 200
+    assert (await load(api))["disposition"] == "true-positive"
+
+
 @on_sqlite
 async def test_a_person_who_is_not_listed_learns_nothing_but_the_remedy(api, replies):
     known = await press(api, user=BEN)

@@ -89,7 +89,8 @@ class _ButtonPress:
     def apply(self, connection: Connection) -> str | None:
         """Store the triage with its audit entry, once for each request, and return the result."""
         services, now = self.call.services, self.call.services.clock.now()
-        attempt = IdempotentRequest(f"destination:{self.destination}", self.action.request_id)
+        # Destinations that share an app accept each other's requests, but each request once.
+        attempt = IdempotentRequest("message-action", self.action.request_id)
         if find_stored_response(connection, attempt, now) is not None:
             return None
         number = self.action.incident_number
