@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import insert, select
 
 from tocsin.delivery.statuses.reader import make_status_reader
 from tocsin.delivery.statuses.repository import _SELECT_NAMED, WEBHOOK_PAUSE, mark_due
+from tocsin.store.tables import remote_objects
 
 from .conftest import add, destination
 from .test_statuses import DONE, OPEN, deliver, load, make_board
@@ -101,6 +103,24 @@ async def test_ids_of_any_length_are_stored_and_named(reader, deliver, mark, clo
     await reader.read_next()
     clock.advance(minutes=1)
     assert await mark(long) == 1
+
+
+async def test_an_id_that_cannot_be_stored_names_nothing(reader, mark):
+    assert await mark("A\0", "A") == 1
+
+
+@pytest.mark.full
+async def test_a_parent_may_have_more_objects_than_a_statement_has_parameters(
+    reader, mark, database
+):
+    def add_children(connection):
+        found = select(remote_objects).where(remote_objects.c.remote_id == "A")
+        row = dict(connection.execute(found).mappings().one()) | {"parent_id": "case-7"}
+        ids = ({"subject": f"incident:{n}", "remote_id": f"Z{n}"} for n in range(10, 33_010))
+        connection.execute(insert(remote_objects), [row | each for each in ids])
+
+    await database.write(add_children)
+    assert await mark("case-7") == 33_000
 
 
 async def test_a_webhook_during_a_read_is_not_lost(reader, board, mark, clock):

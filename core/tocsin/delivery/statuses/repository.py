@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.model import RemoteStatus
-from tocsin.store import Lease, LeasedTable, build_insert, clean_text, find_absent_nodes
+from tocsin.store import Lease, LeasedTable, build_insert, clean_text, find_absent_nodes, is_in
 from tocsin.store.tables import destinations, remote_objects, status_readers
 
 PACE = timedelta(seconds=1)
@@ -139,13 +139,15 @@ def mark_due(
     columns = (_o.subject, _o.status_due_at, _o.status_read_at)
     subjects = set[str]()
     for remote_id in remote_ids:
+        if "\0" in remote_id:  # not the ID of a stored object
+            continue
         key = {"at_destination": destination, "named": remote_id}
         subjects.update(connection.scalars(_SELECT_NAMED, key))
     if not subjects:
         return 0
-    is_named = (_o.destination == destination, _o.subject.in_(subjects))
+    is_named = (_o.destination == destination, is_in(_o.subject, "subjects"))
     query = select(*columns).where(*is_named).order_by(_o.subject)
-    rows = connection.execute(query.with_for_update()).all()
+    rows = connection.execute(query.with_for_update(), {"subjects": list(subjects)}).all()
     reader = _load_reader(connection, destination)
     is_read = reader is not None and not _leased.is_free(reader, now)
     count = 0
