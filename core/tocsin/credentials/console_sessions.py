@@ -180,10 +180,19 @@ def end_own_session(connection: Connection, principal: str, id_: str) -> bool:
 
 
 def end_principal_sessions(
-    connection: Connection, principal: str, *, but: str | None = None
+    connection: Connection,
+    principal: str,
+    *,
+    but: str | None = None,
+    now: datetime | None = None,
 ) -> int:
-    """End all sessions of a principal, but that with this secret; return their number."""
+    """End all sessions of a principal, but that with this secret; return their number.
+
+    With `now`, sessions that have expired by then are neither ended nor counted.
+    """
     ended = delete(_table).where(_c.principal == principal)
+    if now is not None:
+        ended = ended.where(_c.expires_at > now)
     if but is not None:
         ended = ended.where(_c.digest != _digest(but))
     return connection.execute(ended).rowcount

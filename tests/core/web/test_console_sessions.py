@@ -114,6 +114,14 @@ async def test_an_admin_ends_all_sessions_of_one_person(admin, begin, is_signed_
 
 
 @on_sqlite
+async def test_expired_sessions_are_not_counted_as_ended(admin, begin, clock):
+    await begin("oidc:00u1", hours=0.01)
+    clock.advance(minutes=1)
+    assert await admin.ask("DELETE", f"{PATH}?principal=oidc:00u1") == {"ended": 0}
+    assert (await admin.read("/api/admin/audit", action="console.session-end"))["entries"] == []
+
+
+@on_sqlite
 async def test_others_see_and_end_nothing(api, analyst, begin, is_signed_in):
     secret = await begin("admin:ana")
     for method in ("GET", "DELETE"):

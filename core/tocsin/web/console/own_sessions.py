@@ -77,17 +77,17 @@ class OwnSessionRoutes:
     def _end(
         self, connection: Connection, request: web.Request, user: SignedInUser, form: Form
     ) -> None:
-        principal = user.session.principal
+        principal, now = user.session.principal, self._services.clock.now()
         if id_ := form.text("session"):
             count = int(end_own_session(connection, principal, id_))
         else:
-            count = end_principal_sessions(connection, principal, but=user.secret)
+            count = end_principal_sessions(connection, principal, but=user.secret, now=now)
         if not count:
             return
         entry = build_audit_entry(
             self._services,
             request,
-            self._services.clock.now(),
+            now,
             actor=principal,
             action="console.session-end",
             target=None,

@@ -57,7 +57,8 @@ def delete_console_sessions(connection: Connection, call: RequestContext) -> Res
     sign in again.
     """
     query: PrincipalQuery = call.query
-    ended = credentials.end_principal_sessions(connection, query.principal)
+    now = call.services.clock.now()
+    ended = credentials.end_principal_sessions(connection, query.principal, now=now)
     return _respond(query.principal, ended)
 
 
