@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 import jwt
@@ -23,7 +24,13 @@ from incident_rows import add_incidents, add_quarantined
 from passkey_rows import PASSKEY, add_passkey
 from session_rows import add_session
 from tocsin import Window
-from tocsin.credentials import Scope
+from tocsin.credentials import (
+    ConsoleRole,
+    ConsoleSession,
+    Scope,
+    begin_session,
+    list_sessions,
+)
 from tocsin.delivery import (
     DeliveryFilter,
     NewSuppression,
@@ -76,6 +83,7 @@ BODIES = {
     },
 }
 
+QUERIES = {"/api/admin/console-sessions": "?principal=oidc:00u1"}
 CONTACTING = {
     *("destination.create", "destination.change", "destination.test"),
     "destination.test-settings",
@@ -83,9 +91,10 @@ CONTACTING = {
 
 
 def test_every_admin_endpoint_that_changes_something_names_its_action():
-    actions = [endpoint.action for endpoint in CHANGES]
+    actions = Counter(endpoint.action for endpoint in CHANGES)
     assert all(actions)
-    assert len(set(actions)) == len(actions)
+    # one for a session and for all of a user
+    assert {action for action, count in actions.items() if count > 1} == {"console.session-end"}
 
 
 @pytest.fixture
@@ -111,8 +120,17 @@ async def paths(admin) -> dict[str, str]:
         "record_id": "1",
         "backfill_id": await database.write(add_backfill),
         "schedule_id": await database.write(add_schedule),
+        "console_session_id": await database.write(add_console_session),
         "number": str((await database.write(add_incidents))[0]),
     }
+
+
+def add_console_session(connection) -> str:
+    ends = NOW + timedelta(hours=1)
+    session = ConsoleSession("oidc:00u1", "ben", ConsoleRole.ANALYST, ends)
+    begin_session(connection, session, NOW)
+    [row] = list_sessions(connection, NOW, 1)
+    return row["id"]
 
 
 def add_replay(connection) -> str:
@@ -160,9 +178,8 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
         await admin.ask("POST", f"/api/admin/schedules/{paths['schedule_id']}/disable")
     before = await admin.audited()
     body = {"json": BODIES[endpoint.action]} if endpoint.action in BODIES else {}
-    response = await admin.send(
-        endpoint.method, endpoint.path.format(**paths), headers=NAMED, **body
-    )
+    path = endpoint.path.format(**paths) + QUERIES.get(endpoint.path, "")
+    response = await admin.send(endpoint.method, path, headers=NAMED, **body)
     assert response.status == endpoint.status, await response.text()
     answer = await response.json()
     [entry, *rest] = await admin.audited()
@@ -178,10 +195,8 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     named |= dict.fromkeys(("provider", "suppression"), answer.get("name"))
     named |= {"person": answer.get("name"), "passkey": PASSKEY}
     named |= {"backfill": answer.get("id"), "schedule": answer.get("schedule_id", answer.get("id"))}
-    targets = {f"{kind}:{name}" for kind, name in named.items()} | {
-        "",
-        "destination:(new)",
-    }  # "" for many events
+    targets = {f"{kind}:{name}" for kind, name in named.items()}
+    targets |= {"destination:(new)", "oidc:00u1", ""}  # "" for many events
     assert entry["target"] in targets
     assert entry["address"] == "127.0.0.1"
     assert entry["request_id"] == "req-7"

@@ -98,6 +98,7 @@ def test_credentials_stay_with_admins_and_the_rest_below_admin_with_operators():
     assert {path for path in admins if path.startswith("/api/admin")} == {
         "/api/admin/api-keys",
         "/api/admin/api-clients",
+        "/api/admin/console-sessions",
         "/api/admin/erasures",
         "/api/admin/people",
         "/api/admin/reload",
