@@ -139,4 +139,4 @@ def test_the_python_of_the_page_of_tests_runs_beside_a_new_provider(tmp_path):
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout
-    assert "85 passed" in result.stdout
+    assert "86 passed" in result.stdout

@@ -251,7 +251,7 @@ class NeverCloses(ExampleProvider):
             await super().set_status(external_id, status)
 
 
-@breaks("test_a_status_is_set")
+@breaks("test_a_status_is_set", "test_incidents_are_closed")
 class TakesUpTheNextAsWell(ExampleProvider):
     async def set_status(self, external_id, status):
         await super().set_status(external_id, status)
