@@ -123,7 +123,8 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 def verify(name: Name, as_json: AsJson = False) -> None:
     """Verify the checksums of a backup and the encryption key.
 
-    The exit status is 2 if the backup is damaged, or if a key does not match.
+    The exit status is 2 if the backup is damaged, or if the configured encryption keys do not
+    include the key of the database in the backup.
     """
     from tocsin.transfer import check_vault, find_backup, verify_backup
 

@@ -43,8 +43,9 @@ def _parse_duration(text: str) -> timedelta:
 
 def describe_past_stop(stop: Mapping[str, Any]) -> str:
     """Return who stopped something and why, and when the stop ended or will end."""
+    reason = f" (reason: {stop['reason']})" if stop["reason"] else ""
     if stop["ended_at"] is not None:
-        end = f"ended at {stop['ended_at']} by {stop['ended_by']}"
+        end = f"; the stop ended at {stop['ended_at']} by {stop['ended_by']}"
     else:
-        end = f"until {stop['until']}" if stop["until"] else "until someone enables it"
-    return f"stopped by {stop['by']}, {end}" + (f": {stop['reason']}" if stop["reason"] else "")
+        end = f", until {stop['until']}" if stop["until"] else ", until someone enables it"
+    return f"stopped by {stop['by']}{reason}{end}"

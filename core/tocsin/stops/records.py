@@ -78,7 +78,8 @@ class EmergencyStop:
         until = (
             "until someone enables it" if self.until is None else f"until {isoformat(self.until)}"
         )
-        return f"by {self.by}, {until}" + (f": {self.reason}" if self.reason else "")
+        reason = f" (reason: {self.reason})" if self.reason else ""
+        return f"by {self.by}{reason}, {until}"
 
     def represent(self) -> dict[str, Any]:
         """Return the stop as the JSON of what it stops."""

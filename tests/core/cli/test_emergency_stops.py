@@ -53,8 +53,11 @@ def test_the_length_of_a_stop_is_a_duration_or_a_time():
     ("members", "words"),
     [
         ({}, "stopped by ana, until someone enables it"),
-        ({"until": "T1", "reason": "Busy"}, "stopped by ana, until T1: Busy"),
-        ({"ended_at": "T2", "ended_by": "system"}, "stopped by ana, ended at T2 by system"),
+        ({"until": "T1", "reason": "Busy"}, "stopped by ana (reason: Busy), until T1"),
+        (
+            {"ended_at": "T2", "ended_by": "system"},
+            "stopped by ana; the stop ended at T2 by system",
+        ),
     ],
 )
 def test_a_stop_is_described_with_its_end(members, words):

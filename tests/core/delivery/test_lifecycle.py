@@ -170,7 +170,7 @@ async def test_new_settings_end_every_stop_but_someones_own(office, database, be
         StopReason.MANUAL if amended.state is DestinationState.DISABLED else None
     )
     assert amended.detail == (
-        "by ana, until someone enables it: Duplicate tickets" if STOP in asked else None
+        "by ana (reason: Duplicate tickets), until someone enables it" if STOP in asked else None
     )
     if ANEW in asked:
         assert (amended.settings, amended.secrets) == ({"timeout": "8s"}, b"other")

@@ -26,7 +26,9 @@ EDGE = (StopKind.PROVIDER, "edge")
 async def test_a_stop_ends_at_its_time_and_the_audit_log_names_it(database, clock):
     order = StopOrder("ana", "The SIEM is overloaded", clock.now() + HOUR)
     stop = await database.write(begin_stop, *EDGE, order, clock.now())
-    assert stop.describe() == "by ana, until 2026-11-21T13:00:00.000Z: The SIEM is overloaded"
+    assert (
+        stop.describe() == "by ana (reason: The SIEM is overloaded), until 2026-11-21T13:00:00.000Z"
+    )
     assert await database.write(begin_stop, *EDGE, order, clock.now()) is None
     assert await database.read(load_stops, StopKind.PROVIDER, clock.now()) == {"edge": stop}
     assert await database.read(load_stops, StopKind.DESTINATION, clock.now()) == {}
