@@ -189,7 +189,8 @@ class _History:
             return
         path = _PATHS[name](self.size, number)
         header = "X-API-Key" if path.startswith("/api/") else "Cookie"
-        async with self._client.get(path, headers={header: self._headers[header]}) as response:
+        headers = {header: self._headers[header]}
+        async with self._client.get(path, headers=headers, allow_redirects=False) as response:
             text = await response.text()
             assert response.status == 200, (path, response.status, text)
 
