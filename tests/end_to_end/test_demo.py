@@ -88,7 +88,7 @@ def test_the_demo_shows_verified_deliveries(tmp_path):
         screen.read_until(VERIFIED)
         assert screen.curl()["incidents"]
         assert screen.stop(signal.SIGINT) == 0
-    assert re.search(r"Stopped\. Verified \d+ deliveries", screen.text)
+    assert re.search(r"Stopped\. Deliveries verified in this run: \d+", screen.text)
 
 
 @pytest.mark.full
@@ -117,7 +117,7 @@ def test_the_demo_goes_on_where_it_stopped(tmp_path):
     assert json.loads((tmp_path / "feed.json").read_text())["alerts"] > written
 
     for screen in (first, second):
-        assert re.search(r"Stopped\. Verified \d+ deliveries", screen.text)
+        assert re.search(r"Stopped\. Deliveries verified in this run: \d+", screen.text)
         assert "Traceback" not in screen.text
         assert "\x1b" not in screen.text
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
