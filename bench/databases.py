@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, Connection, make_url
 
 from tocsin.store import Database, open_database, upgrade
 
@@ -66,3 +66,12 @@ async def open_new(new_url: NewUrl) -> Database:
     database = open_database(await asyncio.to_thread(new_url))
     await upgrade(database)
     return database
+
+
+def settle(connection: Connection) -> None:
+    """Run what databases do within minutes by themselves, outside of a transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("VACUUM ANALYZE")
+        connection.exec_driver_sql("CHECKPOINT")
+    else:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()

@@ -18,7 +18,7 @@ import aiohttp
 from sqlalchemy import URL, Connection, delete
 
 from bench.console import sign_in
-from bench.databases import KINDS, NewUrl, new_urls, open_new
+from bench.databases import KINDS, NewUrl, new_urls, open_new, settle
 from bench.history import CHUNK, WORDS, Rows, entity_of, fill, load
 from bench.http_reads import add_key, node
 from bench.sizes import choose_size
@@ -156,7 +156,7 @@ class _History:
             last = await database.write(rebuild_documents, last, CHUNK)
         while await database.write(index_batch, _INDEXED):
             pass
-        await database.read(_settle)
+        await database.read(settle)
         _, key = await add_key(database, Scope.INCIDENTS_READ, Scope.SEARCH_READ, Scope.GRAPH_READ)
         await database.close()
         cookie = await sign_in(self.url)
@@ -219,12 +219,3 @@ _DELIVERY = (
     *("created_at", "finished_at"),
 )
 _ATTEMPT = ("delivery_id", "number", "started_at", "duration_ms", "outcome", "status", "response")
-
-
-def _settle(connection: Connection) -> None:
-    """Run what databases do within minutes by themselves, outside of a transaction."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("VACUUM ANALYZE")
-        connection.exec_driver_sql("CHECKPOINT")
-    else:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()

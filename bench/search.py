@@ -10,7 +10,7 @@ from statistics import median, quantiles
 
 from sqlalchemy import Connection, delete
 
-from bench.databases import KINDS, NewUrl, new_urls, open_new
+from bench.databases import KINDS, NewUrl, new_urls, open_new, settle
 from bench.history import WORDS, entity_of, fill
 from bench.sizes import choose_size
 from tocsin.clock import SystemClock
@@ -60,7 +60,7 @@ async def _measure(kind: str, new_url: NewUrl, size: int) -> dict[str, tuple[flo
     else:
         while await database.write(index_batch, CHUNK):
             pass
-    await database.read(_settle)
+    await database.read(settle)
     times = {name: await _times(database, ask) for name, ask in _questions(size).items()}
     await database.close()
     return times
@@ -71,15 +71,6 @@ async def _measure_indexing(kind: str, database: Database, size: int) -> None:
     await SearchIndexer(database, SystemClock(), Notifiers()).catch_up()
     seconds = time.perf_counter() - begin
     print(f"\n{kind}: {size:,} incidents indexed, {size / seconds:,.0f} per second", flush=True)
-
-
-def _settle(connection: Connection) -> None:
-    """Run what databases do within minutes by themselves, outside of a transaction."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("VACUUM ANALYZE")
-        connection.exec_driver_sql("CHECKPOINT")
-    else:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
 
 
 async def _times(database: Database, ask: Ask) -> tuple[float, float]:
