@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from hashlib import sha256
 
 from sqlalchemy import Connection, and_, delete, insert, or_, select, update
 
+from tocsin.credentials.random_secrets import digest_secret
 from tocsin.identifiers import new_id
 from tocsin.model import Vocabulary
 from tocsin.store.tables import console_sessions
@@ -112,7 +112,7 @@ def begin_session(
     secret = secrets.token_urlsafe(32)
     expires_at = min(session.expires_at, now + LONGEST_SESSION)
     row = {
-        "digest": _digest(secret),
+        "digest": digest_secret(secret),
         "principal": session.principal,
         "name": session.name,
         "role": session.role,
@@ -132,7 +132,7 @@ def begin_session(
 
 def find_session(connection: Connection, secret: str, now: datetime) -> ConsoleSession | None:
     """Return the session of a cookie, None if there is none or it has ended."""
-    row = connection.execute(select(_table).where(_c.digest == _digest(secret))).one_or_none()
+    row = connection.execute(select(_table).where(_c.digest == digest_secret(secret))).one_or_none()
     if row is None or row.expires_at <= now:
         return None
     return ConsoleSession(
@@ -151,7 +151,7 @@ def find_session(connection: Connection, secret: str, now: datetime) -> ConsoleS
 
 def record_use(connection: Connection, secret: str, now: datetime) -> None:
     """Store the use of a session; the caller does so once per `USE_PRECISION`."""
-    connection.execute(update(_table).where(_c.digest == _digest(secret)).values(used_at=now))
+    connection.execute(update(_table).where(_c.digest == digest_secret(secret)).values(used_at=now))
 
 
 def list_own_sessions(
@@ -163,7 +163,7 @@ def list_own_sessions(
     return [
         OwnSession(
             row.id,
-            row.digest == _digest(secret),
+            row.digest == digest_secret(secret),
             row.begun_at,
             row.used_at,
             row.expires_at,
@@ -194,7 +194,7 @@ def end_principal_sessions(
     if now is not None:
         ended = ended.where(_c.expires_at > now)
     if but is not None:
-        ended = ended.where(_c.digest != _digest(but))
+        ended = ended.where(_c.digest != digest_secret(but))
     return connection.execute(ended).rowcount
 
 
@@ -203,7 +203,7 @@ def claim_check(connection: Connection, secret: str, now: datetime) -> bool:
 
     A refresh token may be usable once only, so that two checks at a time would end the session.
     """
-    is_due = (_c.digest == _digest(secret), _c.check_at <= now)
+    is_due = (_c.digest == digest_secret(secret), _c.check_at <= now)
     change = update(_table).where(*is_due).values(check_at=now + _CLAIMED)
     return connection.execute(change).rowcount == 1
 
@@ -211,7 +211,7 @@ def claim_check(connection: Connection, secret: str, now: datetime) -> bool:
 def renew_session(connection: Connection, secret: str, session: ConsoleSession) -> None:
     """Store the result of a check; the end of the session stays the same."""
     values = {"name": session.name, "role": session.role, **_describe_check(session)}
-    connection.execute(update(_table).where(_c.digest == _digest(secret)).values(values))
+    connection.execute(update(_table).where(_c.digest == digest_secret(secret)).values(values))
 
 
 def _describe_check(session: ConsoleSession) -> dict[str, object]:
@@ -242,7 +242,7 @@ def end_issuer_sessions(
 
 def end_session(connection: Connection, secret: str) -> None:
     """End the session of a cookie, if there is one."""
-    connection.execute(delete(_table).where(_c.digest == _digest(secret)))
+    connection.execute(delete(_table).where(_c.digest == digest_secret(secret)))
 
 
 def end_sessions_by_kind(connection: Connection, kind: str) -> None:
@@ -265,8 +265,3 @@ def is_form_token(secret: str, presented: str) -> bool:
 
 _table = console_sessions
 _c = console_sessions.c
-
-
-def _digest(secret: str) -> str:
-    # a plain hash is enough, because 256 random bits cannot be guessed
-    return sha256(secret.encode()).hexdigest()

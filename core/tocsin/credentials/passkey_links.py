@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime
-from hashlib import sha256
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from tocsin.credentials.people import Person, to_person
+from tocsin.credentials.random_secrets import digest_secret
 from tocsin.store.tables import passkey_links, people
 
 PASSKEY_LINK = "/sign-in/new-passkey"
@@ -25,7 +25,7 @@ def issue_passkey_link(
     code = secrets.token_urlsafe(32)
     replaced = (passkey_links.c.expires_at <= now) | (passkey_links.c.person_id == person.id)
     connection.execute(delete(passkey_links).where(replaced))
-    row = {"digest": _digest(code), "person_id": person.id, "expires_at": expires_at}
+    row = {"digest": digest_secret(code), "person_id": person.id, "expires_at": expires_at}
     connection.execute(insert(passkey_links).values(row))
     return f"{url}{PASSKEY_LINK}#{code}"
 
@@ -53,10 +53,4 @@ def redeem_passkey_link(connection: Connection, code: str, now: datetime) -> Per
 
 
 def _is_valid(code: str, now: datetime) -> tuple[ColumnElement[bool], ...]:
-    return passkey_links.c.digest == _digest(code), passkey_links.c.expires_at > now
-
-
-def _digest(code: str) -> str:
-    # a plain hash is enough, because 256 random bits cannot be guessed; looking for the hash takes
-    # a time that tells nothing about the code
-    return sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+    return passkey_links.c.digest == digest_secret(code), passkey_links.c.expires_at > now

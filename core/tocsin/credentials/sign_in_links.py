@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime, timedelta
-from hashlib import sha256
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from tocsin.credentials.admins import check_name
+from tocsin.credentials.random_secrets import digest_secret
 from tocsin.errors import OperatorError
 from tocsin.store.tables import sign_in_links
 
@@ -30,7 +30,7 @@ def issue_sign_in_link(
         )
     check_name(name)
     code = secrets.token_urlsafe(32)
-    row = {"digest": _digest(code), "name": name, "expires_at": now + expires_in}
+    row = {"digest": digest_secret(code), "name": name, "expires_at": now + expires_in}
     connection.execute(delete(sign_in_links).where(sign_in_links.c.expires_at <= now))
     connection.execute(insert(sign_in_links).values(row))
     return f"{url}{SIGN_IN_LINK}#{code}"
@@ -50,10 +50,4 @@ def redeem_sign_in_link(connection: Connection, code: str, now: datetime) -> str
 
 
 def _is_valid(code: str, now: datetime) -> tuple[ColumnElement[bool], ...]:
-    return sign_in_links.c.digest == _digest(code), sign_in_links.c.expires_at > now
-
-
-def _digest(code: str) -> str:
-    # a plain hash is enough, because 256 random bits cannot be guessed; looking for the hash takes
-    # a time that tells nothing about the code
-    return sha256(code.encode()).hexdigest()
+    return sign_in_links.c.digest == digest_secret(code), sign_in_links.c.expires_at > now
