@@ -11,7 +11,10 @@ from sqlalchemy import Connection, delete, select
 from tocsin.store.tables import console_sessions
 
 _c = console_sessions.c
-_SHOWN = ("id", "principal", "name", "role", "begun_at", "used_at", "expires_at", "address")
+_SHOWN = (
+    *(_c.id, _c.principal, _c.name, _c.role, _c.begun_at, _c.used_at, _c.expires_at),
+    *(_c.address, _c.browser),
+)
 
 
 def list_sessions(
@@ -26,9 +29,7 @@ def list_sessions(
 
     Sessions without an ID, which an earlier version began, are left out; they last 12 hours.
     """
-    query = select(*(_c[name] for name in (*_SHOWN, "browser"))).where(
-        _c.id.is_not(None), _c.expires_at > now
-    )
+    query = select(*_SHOWN).where(_c.id.is_not(None), _c.expires_at > now)
     if principal is not None:
         query = query.where(_c.principal == principal)
     if before is not None:

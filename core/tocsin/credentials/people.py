@@ -121,12 +121,10 @@ def change_person(
     return changed, True
 
 
-def delete_person(connection: Connection, name: str) -> Person:
-    """Delete a person with their passkeys, links and sessions; raises NoSuchRecordError."""
-    person = load_person(connection, name, lock=True)
+def delete_person(connection: Connection, person: Person) -> None:
+    """Delete a locked person with their passkeys, links and sessions."""
     connection.execute(delete(people).where(people.c.id == person.id))
     end_principal_sessions(connection, person.principal)
-    return person
 
 
 def to_person(row: Row[Any]) -> Person:

@@ -20,7 +20,6 @@ from tocsin.credentials import (
     find_principal,
     list_passkeys,
     rename_passkey,
-    store_passkey,
 )
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.own_sessions import name_browser
@@ -28,6 +27,7 @@ from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsolePage
 from tocsin.web.console.passkeys import (
     PasskeyCookie,
+    add_passkey,
     read_answer,
     read_label,
     record_passkey_action,
@@ -141,16 +141,7 @@ class OwnPasskeyRoutes:
         label: str,
     ) -> None:
         person = self._find(connection, request, user, lock=True)
-        passkey = store_passkey(connection, person, new, label, self._services.clock.now())
-        record_passkey_action(
-            connection,
-            self._services,
-            request,
-            actor=person.principal,
-            action="passkey.create",
-            passkey_id=passkey.id,
-            details={"label": label, "method": "session"},
-        )
+        add_passkey(connection, self._services, request, person, new, label=label, method="session")
 
     def _change(
         self, connection: Connection, request: web.Request, user: SignedInUser, form: Form

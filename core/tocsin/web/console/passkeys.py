@@ -212,17 +212,10 @@ class PasskeyRoutes:
         person = redeem_passkey_link(connection, code, now)
         if person is None:
             return None
-        passkey = store_passkey(connection, person, new, label, now)
-        record_passkey_action(
-            connection,
-            self._services,
-            request,
-            actor=person.principal,
-            action="passkey.create",
-            passkey_id=passkey.id,
-            details={"label": label, "method": "link"},
+        id_ = add_passkey(
+            connection, self._services, request, person, new, label=label, method="link"
         )
-        return self._begin(connection, person, passkey.id, now, request)
+        return self._begin(connection, person, id_, now, request)
 
     async def _find_person(self, request: web.Request, code: str) -> Person:
         """Return the person of a link; raises AuthenticationError."""
@@ -246,6 +239,30 @@ class PasskeyRoutes:
             "label": name_browser(request.headers.get("User-Agent")),
         }
         return respond_to_anyone("passkey_link.html.j2", context, fault)
+
+
+def add_passkey(
+    connection: Connection,
+    services: ApiServices,
+    request: web.Request,
+    person: Person,
+    new: NewCredential,
+    *,
+    label: str,
+    method: str,
+) -> str:
+    """Store a new passkey of a locked person with its audit entry, and return its ID."""
+    passkey = store_passkey(connection, person, new, label, services.clock.now())
+    record_passkey_action(
+        connection,
+        services,
+        request,
+        actor=person.principal,
+        action="passkey.create",
+        passkey_id=passkey.id,
+        details={"label": label, "method": method},
+    )
+    return passkey.id
 
 
 def record_passkey_action(

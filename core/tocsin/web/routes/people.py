@@ -102,7 +102,7 @@ def delete_person(connection: Connection, call: RequestContext) -> Response:
     """Delete a person with their passkeys, and return them as they were."""
     person = _find(connection, call, lock=True)
     response = _respond(connection, person, AuditedChange(target=person.principal))
-    credentials.delete_person(connection, person.name)
+    credentials.delete_person(connection, person)
     return response
 
 
