@@ -126,6 +126,13 @@ _SELECT_NAMED = select(_o.subject).where(
 """The objects with an ID, or with a parent of this ID."""
 
 
+_READ_SOON = (
+    update(remote_objects)
+    .where(_o.destination == bindparam("at_destination"), _o.subject == bindparam("of_subject"))
+    .values(status_due_at=bindparam("due"))
+)
+
+
 def mark_due(
     connection: Connection, destination: str, remote_ids: Sequence[str], now: datetime
 ) -> int:
@@ -150,14 +157,14 @@ def mark_due(
     rows = connection.execute(query.with_for_update(), {"subjects": list(subjects)}).all()
     reader = _load_reader(connection, destination)
     is_read = reader is not None and not _leased.is_free(reader, now)
-    count = 0
+    changes = []
     for row in rows:
         soon = now if row.status_read_at is None else max(now, row.status_read_at + WEBHOOK_PAUSE)
         if row.status_due_at > soon or (is_read and row.status_due_at < now):
-            is_one = (_o.destination == destination, _o.subject == row.subject)
-            connection.execute(update(remote_objects).where(*is_one).values(status_due_at=soon))
-            count += 1
-    return count
+            changes.append({"at_destination": destination, "of_subject": row.subject, "due": soon})
+    if changes:
+        connection.execute(_READ_SOON, changes)
+    return len(changes)
 
 
 _SHOWN = ("status", "resolution", "is_open")
