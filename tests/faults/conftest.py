@@ -72,11 +72,9 @@ async def account_for(service: Service, oracle: Oracle) -> None:
         await database.close()
 
 
-async def account(
-    database: Database, oracle: Oracle, clock: Clock | None = None, *, patience: float = 60
-) -> None:
+async def account(database: Database, oracle: Oracle, clock: Clock | None = None) -> None:
     """Fail unless everything comes to rest, and the oracle and the product's own proof agree."""
-    async with asyncio.timeout(patience):
+    async with asyncio.timeout(60):
         while await database.read(_is_under_way):  # noqa: ASYNC110 - asks a database
             await asyncio.sleep(0.02)
     await oracle.account(database)
