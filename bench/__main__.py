@@ -54,22 +54,31 @@ BY_NAME = {
     "search": search.run,
     "peers": peers.run,
     "scale": scale.run,
-    "large-histories": large_histories.run,
     "intake": intake.run,
 }
-"""Parts that only run by name: they take minutes, 12 GB of disk space, or install others."""
+"""Parts that only run by name: they take minutes, or install others."""
+WITH_FOLDER = {
+    "prepare-histories": large_histories.prepare,
+    "large-histories": large_histories.run,
+}
+"""Parts that only run by name, and can keep their 12 GB of databases in a folder."""
 
 
 def main() -> None:
     """Run the requested parts."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=PARTS | BY_NAME, help="the only part to run")
+    parser.add_argument(
+        "part", nargs="?", choices=PARTS | BY_NAME | WITH_FOLDER, help="the only part to run"
+    )
     parser.add_argument(
         QUICK,
         action="store_true",
         help="measure large histories at a tenth of their size, and nodes with less load",
     )
     parser.add_argument("--rounds", type=int, default=3, help="number of measurements for each")
+    parser.add_argument(
+        "--folder", type=Path, help="folder in which large histories are kept between runs"
+    )
     wanted = parser.parse_args()
     with Path(os.devnull).open("w") as nowhere:
         # logs are rendered like a node's, and discarded
@@ -79,8 +88,11 @@ def main() -> None:
 
 
 def _run(wanted: argparse.Namespace) -> None:
-    chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | BY_NAME)[wanted.part]}
     gc.tune()  # like a node
+    if wanted.part in WITH_FOLDER:
+        WITH_FOLDER[wanted.part](wanted.rounds, wanted.folder)
+        return
+    chosen = PARTS if wanted.part is None else {wanted.part: (PARTS | BY_NAME)[wanted.part]}
     for run in chosen.values():
         run(wanted.rounds)
 

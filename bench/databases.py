@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +23,8 @@ from postgres import PASSWORD, Postgres
 
 KINDS = ("SQLite", "PostgreSQL")
 NewUrl = Callable[[], URL]
+Keep = Callable[[str, Callable[[URL], None]], URL]
+"""Returns the URL of the database of this name, which a function has filled, now or earlier."""
 
 
 class DurablePostgres(Postgres):
@@ -48,6 +52,21 @@ class DurablePostgres(Postgres):
         subprocess.run(program, cwd=self.home, check=True, **self.unprivileged)
 
 
+class KeptPostgres(DurablePostgres):
+    """Server whose databases remain in a folder when it has ended."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        super().__init__(folder)
+        self._kept = home
+
+    def _make_home(self) -> Path:
+        self._kept.mkdir(parents=True, exist_ok=True)
+        return self._kept
+
+    def _remove_home(self) -> None:
+        pass
+
+
 @contextmanager
 def new_urls(kind: str) -> Iterator[NewUrl]:
     """Yield a function that returns the URL of a new, empty database at each call."""
@@ -59,6 +78,48 @@ def new_urls(kind: str) -> Iterator[NewUrl]:
             return
         with DurablePostgres(folder) as server:
             yield lambda: make_url(server.create(f"bench_{next(numbers)}"))
+
+
+@contextmanager
+def kept_databases(kind: str, folder: Path) -> Iterator[Keep]:
+    """Yield a function that fills each database once, and keeps it in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)  # the server may run as another user
+    if kind == "SQLite":
+
+        def create_file(name: str) -> None:
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+        def find_file(name: str) -> URL:
+            return URL.create("sqlite", database=f"{folder / name}/tocsin.db")
+
+        yield partial(_keep, folder, create_file, find_file)
+        return
+    with (
+        TemporaryDirectory(prefix="tocsin-bench-") as place,
+        KeptPostgres(Path(place), folder / "postgres") as server,
+    ):
+
+        def create(name: str) -> None:
+            server.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            server.create(name)
+
+        yield partial(_keep, folder, create, lambda name: make_url(server.dsn(name)))
+
+
+def _keep(
+    folder: Path,
+    create: Callable[[str], object],
+    find: Callable[[str], URL],
+    name: str,
+    fill: Callable[[URL], None],
+) -> URL:
+    filled = folder / f"{name}.filled"
+    if not filled.exists():
+        create(name)
+        fill(find(name))
+        filled.touch()
+    return find(name)
 
 
 async def open_new(new_url: NewUrl) -> Database:

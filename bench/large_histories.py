@@ -1,24 +1,28 @@
 """Reads of a node with 1,000,000 incidents, compared with 10,000: as many a day, for longer.
 
-Every tenth incident has an event with a delivery and an attempt.
+Every tenth incident has an event with a delivery and an attempt. Preparing a history takes much
+longer than measuring it, so `--folder` keeps what `prepare-histories` has prepared.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from math import log
+from pathlib import Path
 from statistics import median, quantiles
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 import aiohttp
-from sqlalchemy import URL, Connection, delete
+from sqlalchemy import URL, Connection, delete, func, select
 
 from bench.console import sign_in
-from bench.databases import KINDS, NewUrl, new_urls, open_new, settle
+from bench.databases import KINDS, kept_databases, open_new, settle
 from bench.history import CHUNK, WORDS, Rows, entity_of, fill, load
 from bench.http_reads import add_key, node
 from bench.sizes import choose_size
@@ -30,7 +34,7 @@ from tocsin.incidents.documents import rebuild_documents
 from tocsin.knowledge.search.indexer import index_batch
 from tocsin.model import EntityKind
 from tocsin.store import open_database
-from tocsin.store.tables import attempts, deliveries, entities, events
+from tocsin.store.tables import attempts, deliveries, entities, events, incidents
 
 SIZES = (10_000, choose_size(1_000_000))
 INTERVAL = timedelta(seconds=63)
@@ -69,14 +73,61 @@ _PATHS: Mapping[str, Callable[[int, int], str]] = {
 }
 
 
-def run(rounds: int) -> None:
-    """Measure every kind of database."""
+def prepare(_rounds: int, folder: Path | None) -> None:
+    """Prepare the histories of every kind of database that the folder does not have."""
+    if folder is None:
+        raise SystemExit("prepare-histories needs --folder: the folder to keep the databases in")
     for kind in KINDS:
-        with new_urls(kind) as new_url:
-            histories = [_History(new_url, size) for size in SIZES]
-            for history in histories:
-                asyncio.run(history.prepare())
-            _compare(kind, histories, rounds)
+        with _prepared(kind, folder):
+            pass
+
+
+def run(rounds: int, folder: Path | None) -> None:
+    """Measure every kind of database, prepared in this folder, or in none that is kept."""
+    with TemporaryDirectory(prefix="tocsin-bench-") as temporary:
+        for kind in KINDS:
+            with _prepared(kind, folder or Path(temporary)) as histories:
+                _compare(kind, histories, rounds)
+
+
+@contextmanager
+def _prepared(kind: str, folder: Path) -> Iterator[list[_History]]:
+    with kept_databases(kind, folder) as keep:
+        names = {size: f"{kind.lower()}-{size}" for size in SIZES}
+        urls = {size: keep(name, partial(_fill, size)) for size, name in names.items()}
+        for url in urls.values():
+            asyncio.run(_upgrade(url))
+        yield [_History(url, size) for size, url in urls.items()]
+
+
+def _fill(size: int, url: URL) -> None:
+    begin = time.perf_counter()
+    asyncio.run(_prepare(size, url))
+    seconds = time.perf_counter() - begin
+    print(f"{size:,} incidents prepared in {seconds:,.0f} s: {url.database}", flush=True)
+
+
+async def _upgrade(url: URL) -> None:
+    """Bring what an earlier version may have prepared to the current schema."""
+    await (await open_new(lambda: url)).close()
+
+
+async def _prepare(size: int, url: URL) -> None:
+    """Fill a database, and index it."""
+    database = await open_new(lambda: url)
+    end = SystemClock().now()
+    await fill(database, size, end - INTERVAL * size, INTERVAL * size)
+    await database.write(lambda connection: connection.execute(delete(entities)).close())
+    for start in range(1, size + 1, CHUNK):
+        numbers = range(start, min(start + CHUNK, size + 1))
+        await database.write(_add_deliveries, numbers, size, end)
+    last: int | None = 0
+    while last is not None:
+        last = await database.write(rebuild_documents, last, CHUNK)
+    while await database.write(index_batch, _INDEXED):
+        pass
+    await database.read(settle)
+    await database.close()
 
 
 def _compare(kind: str, histories: Sequence[_History], rounds: int) -> None:
@@ -137,37 +188,21 @@ def _common(number: int) -> str:
 class _History:
     """A history of one size, the node that serves it, and a client."""
 
-    def __init__(self, new_url: NewUrl, size: int) -> None:
+    def __init__(self, url: URL, size: int) -> None:
         self.size = size
-        self.url = new_url()
-        self._headers: dict[str, str] = {}
-
-    async def prepare(self) -> None:
-        """Fill the database, index it, and sign in."""
-        database = await open_new(lambda: self.url)
-        end = SystemClock().now()
-        await fill(database, self.size, end - INTERVAL * self.size, INTERVAL * self.size)
-        await database.write(lambda connection: connection.execute(delete(entities)).close())
-        for start in range(1, self.size + 1, CHUNK):
-            numbers = range(start, min(start + CHUNK, self.size + 1))
-            await database.write(_add_deliveries, numbers, self.size, end)
-        last: int | None = 0
-        while last is not None:
-            last = await database.write(rebuild_documents, last, CHUNK)
-        while await database.write(index_batch, _INDEXED):
-            pass
-        await database.read(settle)
-        _, key = await add_key(database, Scope.INCIDENTS_READ, Scope.SEARCH_READ, Scope.GRAPH_READ)
-        await database.close()
-        cookie = await sign_in(self.url)
-        self._headers = {"X-API-Key": key, "Cookie": f"__Host-tocsin={cookie}"}
+        self.url = url
 
     async def connect(self, port: int) -> None:
-        """Connect to the node at `port`, and to the database."""
+        """Connect to the node at `port`, and to the database, and sign in."""
         self._client = aiohttp.ClientSession(
             f"http://127.0.0.1:{port}", cookie_jar=aiohttp.DummyCookieJar()
         )
         self._database = open_database(self.url)
+        scopes = (Scope.INCIDENTS_READ, Scope.SEARCH_READ, Scope.GRAPH_READ)
+        _, key = await add_key(self._database, *scopes)
+        cookie = await sign_in(self.url)
+        self._headers = {"X-API-Key": key, "Cookie": f"__Host-tocsin={cookie}"}
+        self._end = await self._database.read(_find_end)
 
     async def measure(self, name: str) -> AsyncIterator[float]:
         """Yield the seconds of each read."""
@@ -183,9 +218,8 @@ class _History:
 
     async def _read(self, name: str, number: int) -> None:
         if name not in _PATHS:
-            now = SystemClock().now()
-            period = accounting.Period(now - timedelta(days=1), now)
-            await self._database.read(accounting.report_period, period, now)
+            period = accounting.Period(self._end - timedelta(days=1), self._end)
+            await self._database.read(accounting.report_period, period, self._end)
             return
         path = _PATHS[name](self.size, number)
         header = "X-API-Key" if path.startswith("/api/") else "Cookie"
@@ -193,6 +227,12 @@ class _History:
         async with self._client.get(path, headers=headers, allow_redirects=False) as response:
             text = await response.text()
             assert response.status == 200, (path, response.status, text)
+
+
+def _find_end(connection: Connection) -> datetime:
+    """Return the end of the history, which may have been prepared days ago."""
+    end: datetime = connection.scalars(select(func.max(incidents.c.occurred_at))).one()
+    return end
 
 
 def _add_deliveries(connection: Connection, numbers: range, size: int, end: datetime) -> None:

@@ -132,17 +132,25 @@ class Postgres:
 
     def __enter__(self) -> Self:
         self.folder.chmod(0o755)
-        self._home = TemporaryDirectory(prefix="tocsin-postgres-", dir=self._find_room())
-        home = self.home = Path(self._home.name)
+        home = self.home = self._make_home()
         if "user" in self.unprivileged:
             os.chown(home, self.unprivileged["user"], self.unprivileged["group"])
         (self.folder / "password").write_text(PASSWORD)
         self.binaries = _binaries(self.folder)
-        self._initialise(home)
+        if not (home / "data").exists():
+            self._initialise(home)
         self.start()
         # each connection of each test would pay for the default of 4096
         self.execute(f"SET scram_iterations = 1; ALTER ROLE {USER} PASSWORD '{PASSWORD}'")
         return self
+
+    def _make_home(self) -> Path:
+        """Return the folder of the server."""
+        self._home = TemporaryDirectory(prefix="tocsin-postgres-", dir=self._find_room())
+        return Path(self._home.name)
+
+    def _remove_home(self) -> None:
+        self._home.cleanup()
 
     def _find_room(self) -> str | None:
         """Return the folder to store data in, None for the usual folder of temporary files."""
@@ -193,7 +201,7 @@ class Postgres:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
-        self._home.cleanup()
+        self._remove_home()
 
     def stop(self) -> None:
         """Stop the server, and return once it is gone."""
