@@ -128,6 +128,20 @@ async def test_an_idle_worker_looks_for_deliveries_once(make_desk, ordered):
     assert looks == [False]
 
 
+async def test_routing_leases_again_to_a_worker_that_another_node_outran(desk, store):
+    claim = desk.queue.claim
+
+    async def claim_second(*args, **members):
+        await claim(*args, **members)
+        return await claim(*args, **members)
+
+    desk.queue.claim = claim_second
+    await store(alert())
+    await desk.router.route_waiting()
+    assert await desk.worker.claim() == 0
+    assert desk.worker.vacancy is not None
+
+
 async def test_an_event_reaches_the_channel(desk, store):
     event = alert()
     await store(event)

@@ -98,7 +98,7 @@ class Worker:
                 loops.create_task(run_forever(step, self._clock, what, destination=self.name))
 
     async def _claim_step(self) -> None:
-        if not await self.claim():
+        if not await self.claim() or not self._may_have_more:
             await self.notifier.wait(IDLE_POLL)
 
     async def _settle_step(self) -> None:
@@ -200,6 +200,9 @@ class Worker:
             tenant_key=self._tenant_key,
         )
         self._begin(claims)
+        if len(claims) < permit.most and not self._in_order:
+            self._may_have_more = False  # other nodes have claimed the rest
+            self._offer_room()
         await self._limiter.give_back(permit, len(claims))
         return len(claims)
 

@@ -83,11 +83,25 @@ class SearchIndexer:
 
     async def _step(self) -> None:
         if await self.catch_up() is None:
-            await self._clock.sleep(_POLL)
+            await self._stand_by()
         elif self._may_lack_prefixes:
             self._may_lack_prefixes = await self._database.write_behind(add_prefixes, BATCH)
         else:
             await self._bell.wait(_POLL)
+
+    async def _stand_by(self) -> None:
+        """Return when incidents wait, and no node has indexed any for a second.
+
+        Several nodes would prepare the same incidents, and all but one in vain.
+        """
+        before = None
+        while True:
+            await self._clock.sleep(_POLL)
+            beat()
+            reached = await self._database.lookup(_find_last_indexed)
+            if reached is not None and reached == before:
+                return
+            before = reached
 
     async def catch_up(self) -> int | None:
         """Index all changed incidents, and return their number; None if another node does it."""
@@ -137,6 +151,12 @@ def count_unindexed(connection: Connection) -> int:
     return load_last_allotted(connection, INCIDENT_CHANGE) - load_last_allotted(
         connection, INDEXED_CHANGES
     )
+
+
+def _find_last_indexed(connection: Connection) -> int | None:
+    """Return the last change that is indexed, None if all are."""
+    indexed = load_last_allotted(connection, INDEXED_CHANGES)
+    return None if indexed == load_last_allotted(connection, INCIDENT_CHANGE) else indexed
 
 
 def restart_index(connection: Connection) -> None:

@@ -203,6 +203,40 @@ class Telling(SearchIndexer):
         return done
 
 
+class Outrun(SearchIndexer):
+    """Another node stores the first batch before it does, and goes on while it sleeps once."""
+
+    def __init__(self, other: SearchIndexer, database) -> None:
+        super().__init__(database, self, Notifiers())
+        self.other = other
+        self.prepared: list[int] = []
+        self.slept = 0
+
+    async def _prepare(self, batch):
+        self.prepared.append(len(batch.rows))
+        if len(self.prepared) == 1:
+            await self.other.catch_up()
+        return await super()._prepare(batch)
+
+    async def sleep(self, _duration: timedelta) -> None:
+        self.slept += 1
+        await store(self._database, incident(10 + self.slept))
+        if self.slept == 1:
+            await self.other.catch_up()
+
+
+async def test_a_node_prepares_nothing_while_another_one_indexes(database, indexer):
+    outrun = Outrun(indexer, database)
+    await store(database, *(incident(n) for n in range(5)))
+    running = asyncio.create_task(outrun.run())
+    async with asyncio.timeout(30):
+        while await database.read(count_unindexed) or outrun.slept < 3:  # noqa: ASYNC110 - asks a database
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert (outrun.prepared, outrun.slept) == ([5, 2], 3)
+
+
 async def test_a_batch_takes_no_longer_than_others_may_wait():
     slow, quick = MAX_SECONDS * 1.1, MAX_SECONDS / 3
     assert adapt_batch(BATCH, TimedBatch(BATCH, slow)) == BATCH // 2
