@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -105,6 +106,22 @@ async def test_a_full_store_refuses_pushes_and_keeps_what_it_has(tmp_path):
                 await intake.publish(make_push(str(number), body=b"x" * 300_000))
         page = await intake.fetch(PROVIDER, None, 100)
         assert [push.sequence for push in page.pushes] == [1, 2, 3, 4]
+
+
+async def test_an_intake_without_pushes_is_empty_for_a_busy_node_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("tocsin_nats.intake.WAIT_SECONDS", 0.3)
+
+    async def block_again_and_again():
+        while True:
+            time.sleep(0.05)  # noqa: ASYNC251 - a busy loop notices the end of the wait late
+            await asyncio.sleep(0)
+
+    async with run_server(tmp_path) as server, open_intake(server) as intake:
+        await wait_until(lambda: intake.is_available)
+        busy = asyncio.create_task(block_again_and_again())
+        pages = [await intake.fetch(PROVIDER, None, 100) for _ in range(3)]
+        busy.cancel()
+    assert [list(page.pushes) for page in pages] == [[], [], []]
 
 
 async def test_a_push_of_which_only_the_next_one_arrived_is_read_again(tmp_path):

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import Error as JetStreamError
@@ -221,7 +220,7 @@ class NatsIntake(Intake[NatsSettings]):
                 found = await cursor.subscription.fetch(
                     wanted, timeout=0.2 if messages else WAIT_SECONDS
                 )
-            except NatsTimeoutError:
+            except TimeoutError:  # nats-py raises both its own and the built-in one
                 break
             for message in found:
                 cursor.delivered += 1
