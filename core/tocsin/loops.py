@@ -132,6 +132,7 @@ async def run_forever(
         while True:
             try:
                 await step()
+                raise_if_cancelled()
                 heartbeat.beat()
             except (Exception, asyncio.CancelledError) as error:
                 if was_cancelled():
@@ -229,6 +230,16 @@ def describe_plugin_failure(error: BaseException, *, late: str) -> str:
         return late
     reason = str(error) if isinstance(error, PluginFailure) else f"{type(error).__name__}: {error}"
     return "; ".join((*getattr(error, "__notes__", ()), reason))
+
+
+def raise_if_cancelled() -> None:
+    """Raise CancelledError if the current task was cancelled; call it between steps of a loop.
+
+    A step may have swallowed the cancellation: `asyncio.wait_for` of Python 3.11, which libraries
+    use, returns the result if that arrives at the same moment.
+    """
+    if was_cancelled():
+        raise asyncio.CancelledError
 
 
 def was_cancelled() -> bool:

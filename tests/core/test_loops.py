@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 import structlog
@@ -41,6 +42,21 @@ async def test_a_step_that_fails_is_said_and_tried_again(clock, error, level):
         await asyncio.wait([loop])
     assert loop.cancelled()
     assert [line["log_level"] for line in logs] == [level, level]
+
+
+async def test_a_step_that_swallows_its_cancellation_is_the_last_one(clock):
+    steps = []
+
+    async def step() -> None:
+        steps.append(1)
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    loop = asyncio.create_task(run_forever(step, clock, "stepping"))
+    await asyncio.sleep(0)
+    loop.cancel()
+    await asyncio.wait([loop], timeout=10)
+    assert (loop.cancelled(), steps) == (True, [1])
 
 
 def test_a_log_line_is_json_whatever_it_holds(capsys):

@@ -54,8 +54,9 @@ async def hold_when_free(
     finally:
         renewal.remove_done_callback(cancel_holder)
         renewal.cancel()
+        await asyncio.wait({renewal})
         with suppress(asyncio.CancelledError):
-            await renewal
+            renewal.result()
         with suppress(SQLAlchemyError, OSError):  # the lease expires by itself
             await database.write(lease.release)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import pytest
@@ -258,6 +258,25 @@ async def test_a_reader_whose_intake_is_away_for_an_hour_leaves_its_lease_and_do
         "intake is read again",
     ]
     assert (await titles(database)).keys() == {"case-1"}
+
+
+async def test_a_reader_ends_also_if_its_intake_swallows_the_cancellation(
+    inbox, provider, intake, monkeypatch
+):
+    entered, fetch = asyncio.Event(), intake.fetch
+
+    async def fetch_to_the_end(*arguments):
+        entered.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)
+        return await fetch(*arguments)
+
+    monkeypatch.setattr(intake, "fetch", fetch_to_the_end)
+    reading = asyncio.create_task(inbox._make_reader(provider).run())
+    await entered.wait()
+    reading.cancel()
+    await asyncio.wait([reading], timeout=10)
+    assert reading.cancelled()
 
 
 async def test_a_stream_that_is_lost_is_in_the_proof(database, clock, inbox, reader, intake):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -350,3 +351,20 @@ async def test_a_provider_that_is_no_longer_read_has_no_defects(make_sync, monke
     reading.cancel()
     await asyncio.gather(reading, return_exceptions=True)
     assert health.degraded == {}
+
+
+async def test_a_sync_ends_also_if_its_provider_swallows_the_cancellation(make_sync, monkeypatch):
+    entered = asyncio.Event()
+
+    async def read_to_the_end(*_):
+        entered.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)
+        yield Page(next_position={})
+
+    monkeypatch.setattr(Scripted, "read", read_to_the_end)
+    reading = asyncio.create_task(make_sync().run())
+    await entered.wait()
+    reading.cancel()
+    await asyncio.wait([reading], timeout=10)
+    assert reading.cancelled()

@@ -21,7 +21,7 @@ from tocsin.incidents.intake.positions import (
 )
 from tocsin.incidents.storage import StoreResult, store_batch
 from tocsin.incidents.writer import IncidentWriter
-from tocsin.loops import beat, run_forever
+from tocsin.loops import beat, raise_if_cancelled, run_forever
 from tocsin.model import Received, Rejected
 from tocsin.store import DatabaseFault, Lease, LeaseLost, find_fault
 
@@ -94,6 +94,7 @@ class IntakeReader:
                 await self.load()
                 while True:
                     await self.step()
+                    raise_if_cancelled()
                     self._note_response()
                     beat()
         except TryLater as error:

@@ -30,7 +30,13 @@ from tocsin.incidents.sync.status import SyncRound, record_round
 from tocsin.incidents.sync.stop_gate import StopGate
 from tocsin.incidents.sync.stream import StreamReader
 from tocsin.incidents.writer import IncidentWriter, SyncContext
-from tocsin.loops import PLUGIN_FAILURES, beat, run_forever, was_cancelled
+from tocsin.loops import (
+    PLUGIN_FAILURES,
+    beat,
+    raise_if_cancelled,
+    run_forever,
+    was_cancelled,
+)
 from tocsin.plugin_health import get_plugin_health
 from tocsin.stops import TOPIC as STOPS
 
@@ -90,6 +96,7 @@ class ProviderSync:
     async def _read_forever(self) -> None:
         while True:
             await self.step()
+            raise_if_cancelled()
 
     def _warn_of_retirements(self) -> None:
         provider, now = self._provider, self._clock.now()
