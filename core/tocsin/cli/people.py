@@ -17,7 +17,10 @@ app = typer.Typer(
 )
 
 _COLUMNS = Columns(
-    ("name", "role", "status", "passkeys", "last_used_at", "created_by", "created_at"),
+    (
+        *("name", "role", "status", "passkeys", "last_used_at", "created_by", "created_at"),
+        "link_expires_at",
+    ),
     brief=("name", "role", "status", "passkeys", "last_used_at"),
 )
 _PASSKEY_COLUMNS = Columns(

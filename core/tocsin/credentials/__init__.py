@@ -106,6 +106,7 @@ from tocsin.credentials.passkey_links import (
     PASSKEY_LINK,
     find_link_person,
     issue_passkey_link,
+    list_link_ends,
     redeem_passkey_link,
 )
 from tocsin.credentials.passkeys import (
@@ -250,6 +251,7 @@ __all__ = [
     "list_api_clients",
     "list_api_keys",
     "list_key_use",
+    "list_link_ends",
     "list_own_sessions",
     "list_passkeys",
     "list_people",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
@@ -28,6 +29,16 @@ def issue_passkey_link(
     row = {"digest": digest_secret(code), "person_id": person.id, "expires_at": expires_at}
     connection.execute(insert(passkey_links).values(row))
     return f"{url}{PASSKEY_LINK}#{code}"
+
+
+def list_link_ends(
+    connection: Connection, person_ids: Collection[str], now: datetime
+) -> Mapping[str, datetime]:
+    """Return when the unused links of people expire, by the person's ID."""
+    query = select(passkey_links.c.person_id, passkey_links.c.expires_at).where(
+        passkey_links.c.person_id.in_(person_ids), passkey_links.c.expires_at > now
+    )
+    return {row.person_id: row.expires_at for row in connection.execute(query)}
 
 
 def find_link_person(connection: Connection, code: str, now: datetime) -> Person | None:

@@ -52,9 +52,15 @@ class Refusal(StrEnum):
 
 
 def store_passkey(
-    connection: Connection, person: Person, new: NewCredential, label: str, now: datetime
+    connection: Connection,
+    person: Person,
+    new: NewCredential,
+    label: str,
+    now: datetime,
+    *,
+    signs_in: bool,
 ) -> Passkey:
-    """Store and return a new passkey of a locked person.
+    """Store and return a new passkey of a locked person; `signs_in` if it begins a session.
 
     Raises ConflictError if the challenge or the passkey is already known, or with MAX_PASSKEYS.
     """
@@ -70,6 +76,7 @@ def store_passkey(
         sign_count=new.sign_count,
         label=label,
         created_at=now,
+        last_used_at=now if signs_in else None,
     )
     row = {column.name: getattr(made, column.name) for column in passkeys.columns}
     statement = build_insert(connection, passkeys).values(row).on_conflict_do_nothing()

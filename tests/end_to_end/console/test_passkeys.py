@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -67,3 +68,25 @@ async def test_a_person_creates_a_passkey_signs_out_and_signs_in(device: Page, l
     await expect_accessible(device)
     await device.get_by_role("button", name="Create a passkey").click()
     await expect(device.get_by_role("alert")).to_contain_text("already has a passkey for you")
+
+
+@pytest.mark.full  # tests/core/web/console/test_people.py reads the page without a browser
+async def test_an_admin_adds_and_deletes_a_person_with_the_keyboard_alone(window: Page):
+    await window.emulate_media(color_scheme="dark")
+    await window.set_viewport_size({"width": 390, "height": 800})
+    await window.goto("/admin/people")
+    form = window.get_by_role("form", name="New person")
+    if not await form.is_visible():
+        await window.locator("#new summary").press("Enter")
+    await form.get_by_label("Name").press_sequentially("eve")
+    await form.get_by_label("Role").press("End")
+    await form.get_by_label("Name").press("Enter")
+    await expect(window.locator(".secret code")).to_contain_text("/sign-in/new-passkey#")
+    await expect_accessible(window)
+    await window.get_by_role("link", name="eve").press("Enter")
+    await window.get_by_role("heading", name="eve").wait_for()
+    await expect(window.get_by_role("combobox", name="Role")).to_have_value("admin")
+    await expect_accessible(window)
+    window.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+    await window.get_by_role("button", name="Delete person").press("Enter")
+    await expect(window.get_by_role("status")).to_contain_text("Person deleted")

@@ -18,7 +18,13 @@ from tocsin.errors import RequestError
 from tocsin.web.console.forms import Form, read_fields
 from tocsin.web.console.page_request import PageRequest, find_endpoint
 from tocsin.web.console.pages import ConsoleAction, message_key
-from tocsin.web.console.sessions import ONCE, VERSION, ConsoleSessions, SignedInUser
+from tocsin.web.console.sessions import (
+    NOT_RECENT,
+    ONCE,
+    VERSION,
+    ConsoleSessions,
+    SignedInUser,
+)
 from tocsin.web.context import ApiServices, AsyncHandler, RequestContext, Response
 from tocsin.web.dispatch import MutationHandler
 from tocsin.web.idempotency import IdempotentRequest, compute_fingerprint
@@ -65,6 +71,7 @@ class ActionHandler:
         form = await read_fields(request)
         self._sessions.require_own_form(request, user, form)
         try:
+            self._require_recent(user)
             answer = await self._run(request, user, form)
         except RequestError as error:
             fault = describe_error(request, error)
@@ -75,6 +82,11 @@ class ActionHandler:
             message = self._action.message
             return await self._render(request, user, answer=answer.content, message=message)
         return self._lead_on(request, answer)
+
+    def _require_recent(self, user: SignedInUser) -> None:
+        is_recent = user.has_recent_sign_in(self._services.clock.now())
+        if self._action.gives_access and not is_recent:
+            raise ProblemError(403, NOT_RECENT)
 
     async def _run(self, request: web.Request, user: SignedInUser, form: Form) -> Response:
         page_request = PageRequest(services=self._services, user=user, http=request)

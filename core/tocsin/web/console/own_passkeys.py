@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from aiohttp import web
@@ -32,16 +31,18 @@ from tocsin.web.console.passkeys import (
     read_label,
     record_passkey_action,
 )
-from tocsin.web.console.sessions import ConsoleSessions, NotSignedIn, SignedInUser
+from tocsin.web.console.sessions import (
+    NOT_RECENT,
+    ConsoleSessions,
+    NotSignedIn,
+    SignedInUser,
+)
 from tocsin.web.context import ApiServices
 from tocsin.web.problems import ProblemError
 from tocsin.web.record_problems import PASSKEY_NOT_FOUND
 
 OWN_PASSKEYS = "/my-passkeys"
-FRESH = timedelta(minutes=15)
-"""Age up to which a session may add a passkey: with a stolen cookie, nobody stays for longer."""
 _NO_PERSON = "You did not sign in with a passkey, so you cannot create one here."
-_NOT_FRESH = "Your last sign-in was too long ago. To add a passkey, sign out and sign in again."
 
 
 async def show_own_passkeys(request: PageRequest) -> Mapping[str, Any]:
@@ -50,7 +51,7 @@ async def show_own_passkeys(request: PageRequest) -> Mapping[str, Any]:
     passkeys = await request.services.database.read(_list, session.principal)
     return {
         "passkeys": passkeys,
-        "is_fresh": _is_fresh(request.services, request.user),
+        "is_recent": request.user.has_recent_sign_in(request.services.clock.now()),
         "origin": request.services.passkeys.origin,
         "label": name_browser(request.http.headers.get("User-Agent")),
     }
@@ -59,11 +60,6 @@ async def show_own_passkeys(request: PageRequest) -> Mapping[str, Any]:
 def _list(connection: Connection, principal: str) -> list[Passkey] | None:
     person = find_principal(connection, principal)
     return None if person is None else list_passkeys(connection, person.id)
-
-
-def _is_fresh(services: ApiServices, user: SignedInUser) -> bool:
-    begun_at = user.session.begun_at
-    return begun_at is not None and services.clock.now() - begun_at <= FRESH
 
 
 class OwnPasskeyRoutes:
@@ -113,8 +109,8 @@ class OwnPasskeyRoutes:
         self, connection: Connection, request: web.Request, user: SignedInUser
     ) -> tuple[Person, list[Passkey]]:
         person = self._find(connection, request, user)
-        if not _is_fresh(self._services, user):
-            raise ProblemError(403, _NOT_FRESH)
+        if not user.has_recent_sign_in(self._services.clock.now()):
+            raise ProblemError(403, NOT_RECENT)
         return person, list_passkeys(connection, person.id)
 
     def _find(

@@ -50,6 +50,8 @@ class ConsoleAction:
     """Path to redirect to, with members of the response as parameters. Default: `page`."""
     keeps: bool = False
     """Whether the page renders the response as `answer` instead of redirecting."""
+    gives_access: bool = False
+    """Whether somebody can sign in or do more afterwards, which requires a recent sign-in."""
 
 
 def message_key(action: ConsoleAction) -> str:

@@ -44,8 +44,8 @@ _NO_SCRIPT = (
     "again."
 )
 _INVALID_LINK = (
-    "This link is invalid, has expired or was already used. Ask an admin for a new link, which "
-    "`tocsin people link` prints."
+    "This link is invalid, has expired or was already used. Ask an admin for a new link, from the "
+    "page People of the console or from `tocsin people link`."
 )
 
 
@@ -252,7 +252,9 @@ def add_passkey(
     method: str,
 ) -> str:
     """Store a new passkey of a locked person with its audit entry, and return its ID."""
-    passkey = store_passkey(connection, person, new, label, services.clock.now())
+    passkey = store_passkey(
+        connection, person, new, label, services.clock.now(), signs_in=method == "link"
+    )
     record_passkey_action(
         connection,
         services,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from aiohttp import web
@@ -42,6 +42,15 @@ VERSION = "version"
 
 SAVED_VIEWS_COOKIE = "tocsin-views"
 """Cookie of the saved views, which ends with the session: others may use this browser next."""
+RECENT = timedelta(minutes=15)
+"""Age up to which a session may give access to others or to another device.
+
+With a stolen cookie, nobody stays for longer than the session.
+"""
+NOT_RECENT = (
+    "Nothing was changed, because your last sign-in was too long ago. Sign out, sign in again and "
+    f"repeat this within {RECENT.total_seconds() / 60:.0f} minutes."
+)
 _LONGEST_SECRET = 100
 _SCOPES = tuple(scope for scope in Scope if scope.endswith(":read"))
 """What every role reads."""
@@ -72,6 +81,11 @@ class SignedInUser:
     def may(self, role: str) -> bool:
         """Return whether the user has all permissions of a role."""
         return self.session.role.includes(ConsoleRole(role))
+
+    def has_recent_sign_in(self, now: datetime) -> bool:
+        """Return whether the session began recently enough to give access."""
+        begun_at = self.session.begun_at
+        return begun_at is not None and now - begun_at <= RECENT
 
     @cached_property
     def form_token(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -16,6 +16,7 @@ from tocsin.credentials import (
     PersonStatus,
     group_passkeys,
     issue_passkey_link,
+    list_link_ends,
     list_passkeys,
     load_person,
 )
@@ -72,14 +73,18 @@ def list_people(connection: Connection, call: RequestContext) -> Response:
     found = credentials.list_people(connection, query.limit + 1, after=after)
     shown = found[: query.limit]
     following = PageCursor.at_name(LIST, shown[-1].name) if len(found) > len(shown) else None
-    passkeys = group_passkeys(connection, [person.id for person in shown])
-    items: list[Json] = [_represent(person, passkeys[person.id]) for person in shown]
+    ids = [person.id for person in shown]
+    passkeys = group_passkeys(connection, ids)
+    link_ends = list_link_ends(connection, ids, call.services.clock.now())
+    items: list[Json] = [
+        _represent(person, passkeys[person.id], link_ends.get(person.id)) for person in shown
+    ]
     return page_response(call, {"people": items}, following)
 
 
 def get_person(connection: Connection, call: RequestContext) -> Response:
     """Return a person with their passkeys."""
-    return _respond(connection, _find(connection, call))
+    return _respond(connection, call, _find(connection, call))
 
 
 def update_person(connection: Connection, call: RequestContext) -> Response:
@@ -95,13 +100,14 @@ def update_person(connection: Connection, call: RequestContext) -> Response:
         )
     details: dict[str, Json] = {"role": person.role, "status": person.status}
     change = AuditedChange(target=person.principal, details=details) if changed else None
-    return _respond(connection, person, change)
+    return _respond(connection, call, person, change)
 
 
 def delete_person(connection: Connection, call: RequestContext) -> Response:
     """Delete a person with their passkeys, and return them as they were."""
     person = _find(connection, call, lock=True)
-    response = _respond(connection, person, AuditedChange(target=person.principal))
+    change = AuditedChange(target=person.principal)
+    response = _respond(connection, call, person, change)
     credentials.delete_person(connection, person)
     return response
 
@@ -112,9 +118,8 @@ def delete_passkey(connection: Connection, call: RequestContext) -> Response:
     with translate_record_errors(PASSKEY_NOT_FOUND):
         credentials.delete_passkey(connection, person, call.path["passkey_id"])
     target = f"passkey:{call.path['passkey_id']}"
-    return _respond(
-        connection, person, AuditedChange(target=target, details={"person": person.name})
-    )
+    change = AuditedChange(target=target, details={"person": person.name})
+    return _respond(connection, call, person, change)
 
 
 def _require_passkeys(call: RequestContext) -> None:
@@ -148,13 +153,19 @@ def _issue_link(
 
 
 def _respond(
-    connection: Connection, person: Person, change: AuditedChange | None = None
+    connection: Connection,
+    call: RequestContext,
+    person: Person,
+    change: AuditedChange | None = None,
 ) -> Response:
     passkeys = list_passkeys(connection, person.id)
-    return Response(_represent(person, passkeys), change=change)
+    link_ends = list_link_ends(connection, [person.id], call.services.clock.now())
+    return Response(_represent(person, passkeys, link_ends.get(person.id)), change=change)
 
 
-def _represent(person: Person, passkeys: Sequence[Passkey]) -> dict[str, Json]:
+def _represent(
+    person: Person, passkeys: Sequence[Passkey], link_expires_at: datetime | None
+) -> dict[str, Json]:
     return {
         "name": person.name,
         "role": person.role,
@@ -162,6 +173,7 @@ def _represent(person: Person, passkeys: Sequence[Passkey]) -> dict[str, Json]:
         "created_by": person.created_by,
         "created_at": isoformat(person.created_at),
         "disabled_at": isoformat_or_none(person.disabled_at),
+        "link_expires_at": isoformat_or_none(link_expires_at),
         "passkeys": [
             {
                 "id": passkey.id,

@@ -101,6 +101,7 @@ class PersonItem(ResponseModel):
         "created_by": "ben",
         "created_at": CREATED,
         "disabled_at": None,
+        "link_expires_at": None,
         "passkeys": [PasskeyItem.EXAMPLE],
     }
 
@@ -110,6 +111,9 @@ class PersonItem(ResponseModel):
     created_by: str
     created_at: datetime
     disabled_at: datetime | None
+    link_expires_at: datetime | None = Field(
+        description="End of the unused link; null if there is none."
+    )
     passkeys: list[PasskeyItem]
 
 

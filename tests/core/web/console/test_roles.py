@@ -25,6 +25,7 @@ MAY_OPEN = {
     "/schedules/new": {"admin", "operator"},
     "/admin/api-keys": {"admin"},
     "/admin/plugins": {"admin"},
+    "/admin/people": {"admin"},
 }
 MAY_SEND = {
     "/incidents/1/acknowledge": {"admin", "operator", "analyst"},

@@ -28,6 +28,7 @@ _KNOWN = sorted(
 _PLACES = {
     "key": "/admin/api-keys/{}",
     "client": "/admin/api-clients/{}",
+    "person": "/admin/people/{}",
     "destination": "/destinations/{}",
     "schedule": "/schedules/{}",
     "delivery": "/deliveries/{}",
