@@ -52,6 +52,11 @@ class Measured:
     """Milliseconds from event to first attempt: median, and 99 of 100."""
     samples: LockSamples
 
+    @property
+    def busy_cpu(self) -> float:
+        """CPU seconds of nodes and server, without what they use idle."""
+        return self.node_cpu + self.server.cpu - self.idle_cpu * self.nodes * self.server.seconds
+
     def per_thousand(self, value: float) -> float:
         """Return a value for 1,000 deliveries."""
         return value * 1_000 / self.load.deliveries
@@ -80,6 +85,7 @@ def report(results: Sequence[Measured]) -> None:
         ("node CPU s per 1,000 deliveries", lambda r: r.node_cpu),
         ("PostgreSQL CPU s per 1,000 deliveries", lambda r: r.server.cpu),
         ("both", lambda r: r.node_cpu + r.server.cpu),
+        ("both, without idle CPU", lambda r: r.busy_cpu),
     ):
         base = first.per_thousand(value(first))
         row(

@@ -19,6 +19,7 @@ from replication import Replica, ReplicatedPostgres, name_both, replicating
 from tocsin.store import parse_url
 
 from .conftest import account_for
+from .oracle import Oracle
 from .pushes import Sender
 from .receiver import Receiver
 
@@ -49,6 +50,19 @@ async def accept_more(sender: Sender) -> None:
     await until(lambda: sender.accepted >= enough)
 
 
+async def expect_all_delivered(
+    service: Service, sender: Sender, load: asyncio.Task[None], oracle: Oracle
+) -> None:
+    """End the load, and expect all that was accepted to be delivered and accounted for."""
+    load.cancel()
+    await asyncio.wait([load])
+    await until(lambda: len(oracle.accepted("soc")) >= sender.accepted)
+    await account_for(service, oracle)
+    assert await service.stop() == 0
+    # the last one may have been stored without its sender having read the answer
+    assert len(oracle.accepted("soc")) - sender.accepted in (0, 1)
+
+
 @pytest.fixture
 def servers():
     # not below pytest's own folder, which it keeps for one user alone
@@ -67,14 +81,17 @@ async def test_a_failover_to_a_synchronous_replica_loses_nothing(tmp_path, recei
         await until(lambda: sender.repeated > 0)
         await asyncio.to_thread(replica.promote)
         await accept_more(sender)
-        load.cancel()
-        await asyncio.wait([load])
-        delivered = receiver.oracle.accepted
-        await until(lambda: len(delivered("soc")) >= sender.accepted)
-        await account_for(service, receiver.oracle)
-        assert await service.stop() == 0
-    # the last one may have been stored without its sender having read the answer
-    assert len(delivered("soc")) - sender.accepted in (0, 1)
+        await expect_all_delivered(service, sender, load, receiver.oracle)
+
+
+async def test_postgresql_that_crashes_and_recovers_loses_nothing(tmp_path, receiver, servers):
+    primary, _ = servers
+    async with serving(tmp_path, receiver, servers) as (service, sender, load):
+        await asyncio.to_thread(primary.crash)
+        await until(lambda: sender.repeated > 0)
+        await asyncio.to_thread(primary.start)
+        await accept_more(sender)
+        await expect_all_delivered(service, sender, load, receiver.oracle)
 
 
 async def test_what_a_failover_to_an_asynchronous_replica_loses_is_named(
