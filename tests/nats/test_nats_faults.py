@@ -10,13 +10,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import aiohttp
 import asyncpg
 import pytest
 from sqlalchemy import make_url
 
 from end_to_end.service import Service
 from intake_service import SENDERS, IntakeService, Senders, expect_all_stored, prove, read, settle
-from nats_servers import needs_servers, run_cluster
+from nats_servers import NatsServer, needs_servers, run_cluster
 from postgres import Postgres
 
 pytest.importorskip("nats", reason="needs the package nats-py of the development requirements")
@@ -186,17 +187,29 @@ async def test_pushes_are_accepted_while_postgresql_is_away(tmp_path, servers, o
     assert senders.answers.keys() <= {200, 202, 503}, senders.refusals
 
 
+async def find_connected(servers: list[NatsServer]) -> NatsServer:
+    """Return the server to which the node is connected."""
+    async with aiohttp.ClientSession() as session:
+        for server in servers:
+            async with session.get(f"{server.monitoring}/connz") as response:
+                if any(each["name"] == "tocsin" for each in (await response.json())["connections"]):
+                    return server
+    raise AssertionError("the node is not connected")
+
+
 async def test_a_server_that_is_frozen_for_a_minute_delays_no_push_for_long(service, servers):
     senders = Senders(service)
     senders.pause = 0.1  # below the rate limit of a provider
     async with senders.pushing():
         await senders.accept(40)
-        servers[0].send(signal.SIGSTOP)
+        frozen = await find_connected(servers)
+        frozen.send(signal.SIGSTOP)
         await asyncio.sleep(60)
-        servers[0].send(signal.SIGCONT)
+        frozen.send(signal.SIGCONT)
         await service.wait_for_intake()
         await senders.accept(40)
     assert senders.answers.keys() <= {200, 202}, senders.refusals
+    # what it had not acknowledged, it stores when it continues
     await expect_all_stored(service, senders, repeats=2 * SENDERS)
 
 

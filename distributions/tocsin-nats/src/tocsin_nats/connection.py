@@ -101,6 +101,20 @@ class NatsConnection:
             self.last_error = str(error) or type(error).__name__
             raise TryLater(f"NATS: {self.last_error}") from error
 
+    @asynccontextmanager
+    async def publishing(self) -> AsyncIterator[None]:
+        """Like `failures`; after a timeout, publish nothing until the stream answers again.
+
+        A server that hangs may still store later what it has not acknowledged.
+        """
+        try:
+            async with self.failures():
+                yield
+        except TryLater as error:
+            if isinstance(error.__cause__, TimeoutError):
+                self.stream = None
+            raise
+
     def _describe_stream(self) -> StreamConfig:
         settings = self._settings
         return StreamConfig(

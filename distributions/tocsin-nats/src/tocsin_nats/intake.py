@@ -92,7 +92,7 @@ class NatsIntake(Intake[NatsSettings]):
             RECEIVED: push.received_at.isoformat(),
         }
         incarnation = self._connection.incarnation
-        async with self._connection.failures():
+        async with self._connection.publishing():
             streams = self._connection.jetstream
             acknowledged = await streams.publish(
                 self._subject(push.provider),
