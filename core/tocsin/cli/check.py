@@ -19,7 +19,13 @@ from tocsin.cli.plugin_health import load_health
 from tocsin.cli.receiver_checks import check_receivers
 from tocsin.cli.replica import examine_replica
 from tocsin.clock import SystemClock, isoformat
-from tocsin.credentials import IssuerUnavailable, describe_issuer, open_proven_vault
+from tocsin.credentials import (
+    IssuerUnavailable,
+    describe_issuer,
+    find_passkey_fault,
+    has_people,
+    open_proven_vault,
+)
 from tocsin.delivery import ChannelFactory, Destination, load_destinations
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.hookspecs import Channel, Enricher, Intake, NoIntake, Provider
@@ -190,6 +196,7 @@ async def _check_database(
                 report.fail("database", f"{replica.found}; {replica.remedy}")
         await _report_partitions(database, report)
         await _report_drift(database, configuration, report)
+        await _check_passkeys(settings, database, report)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         known = await database.read(load_destinations)
         await database.read(plan_file, configuration)  # raises if a name is taken
@@ -217,6 +224,13 @@ async def _report_drift(
         for drift in recorded.get(item.name, []):
             what = f"{drift['kind']}: {drift['field']} {drift['problem']} since {drift['since']}"
             report.warn(f"providers.{item.name}", what)
+
+
+async def _check_passkeys(settings: Settings, database: Database, report: CheckReport) -> None:
+    """Warn of a base URL at which people who are to sign in with passkeys cannot."""
+    fault = find_passkey_fault(settings.public_url)
+    if fault is not None and await database.read(has_people):
+        report.warn("TOCSIN_BASE_URL", f"{fault} Until then, people cannot sign in with passkeys.")
 
 
 async def _find_differences(database: Database, file: HeadFile) -> list[str]:

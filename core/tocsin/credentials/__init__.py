@@ -98,6 +98,7 @@ from tocsin.credentials.passkey_ceremonies import (
     PasskeysUnavailable,
     PasskeyUse,
     StartedCeremony,
+    find_passkey_fault,
     open_ceremonies,
     read_credential_id,
 )
@@ -233,6 +234,7 @@ __all__ = [
     "find_link_person",
     "find_nodes_without",
     "find_passkey",
+    "find_passkey_fault",
     "find_principal",
     "find_session",
     "forget_lost_keys",

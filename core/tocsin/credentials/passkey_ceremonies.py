@@ -87,7 +87,7 @@ class PasskeyCeremonies:
         self._rp_id = url.host or ""
         self.origin = str(url.origin())
         """The origin of the console's pages."""
-        self._fault = _find_fault(url)
+        self._fault = find_passkey_fault(public_url)
         self._challenges = challenges
 
     def require_available(self) -> None:
@@ -229,11 +229,12 @@ def read_credential_id(answer: str) -> str:
     return found
 
 
-def _find_fault(url: URL) -> str | None:
-    """Return why browsers refuse passkeys at the base URL, None if they do not.
+def find_passkey_fault(public_url: str) -> str | None:
+    """Return why browsers refuse passkeys at the base URL and the remedy, None if they do not.
 
     Web Authentication Level 3, section 5.1.2: in secure contexts alone, and for domains alone.
     """
+    url = URL(public_url)
     host = url.host or ""
     try:
         ip_address(host)

@@ -27,6 +27,9 @@ PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
 WEBHOOK_QUOTA = Quota(per_minute=600, burst=600)
 """Webhooks to one destination: each names objects that are then read at the receiver."""
 
+CEREMONY_QUOTA = Quota(per_minute=60, burst=60)
+"""Sign-ins with passkeys that one address begins, and may not finish; each encrypts a challenge."""
+
 TEST_QUOTA = Quota(per_minute=30, burst=30)
 """Tests of destinations by one caller: each contacts a server of the caller's choice."""
 
@@ -47,13 +50,17 @@ class ApiRateLimits:
         self._webhooks = TokenBuckets("webhook", WEBHOOK_QUOTA, clock)
         self._tests = TokenBuckets("destination-test", TEST_QUOTA, clock)
         self._repeats = TokenBuckets("repeated", failures, clock)
+        self._ceremonies = TokenBuckets("passkey-sign-in", CEREMONY_QUOTA, clock)
         self._rejected: DigestCache[bool] = DigestCache(clock)
         self._clock = clock
         self._delayed = 0
 
     @property
     def buckets(self) -> tuple[TokenBuckets, ...]:
-        """All limits for nodes to share; repeated credentials are counted on each node."""
+        """All limits for nodes to share.
+
+        Repeated credentials and begun sign-ins are counted on each node, and write nothing.
+        """
         shared = (self._requests, self._failures, self._secrets, self._pushes)
         return *shared, self._webhooks, self._tests
 
@@ -115,6 +122,12 @@ class ApiRateLimits:
         status = self._tests.take(principal_id)
         if not status.allowed:
             raise _limit_exceeded(self._tests, status, TOO_MANY_REQUESTS)
+
+    def count_ceremony(self, address: str) -> None:
+        """Count a sign-in that an address begins; over the limit, raise ProblemError (429)."""
+        status = self._ceremonies.take(address_key(address))
+        if not status.allowed:
+            raise _limit_exceeded(self._ceremonies, status, TOO_MANY_REQUESTS)
 
     def count_push(self, provider: str) -> Mapping[str, str]:
         """Count a push; return the rate-limit header fields, or raise ProblemError (503).

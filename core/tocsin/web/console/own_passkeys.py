@@ -42,6 +42,10 @@ from tocsin.web.problems import ProblemError
 from tocsin.web.record_problems import PASSKEY_NOT_FOUND
 
 OWN_PASSKEYS = "/my-passkeys"
+_LAST = (
+    "This is your last passkey. Without it, you could no longer sign in. Create another passkey "
+    "first, or ask an admin to delete this one."
+)
 _NO_PERSON = "You did not sign in with a passkey, so you cannot create one here."
 
 
@@ -146,6 +150,8 @@ class OwnPasskeyRoutes:
         label = read_label(form) if "label" in form else None
         try:
             if label is None:
+                if [passkey.id for passkey in list_passkeys(connection, person.id)] == [id_]:
+                    raise ProblemError(409, _LAST)
                 delete_passkey(connection, person, id_, secret=user.secret)
             else:
                 rename_passkey(connection, person, id_, label)

@@ -101,6 +101,8 @@ class PasskeyRoutes:
     async def begin_sign_in(self, request: web.Request) -> web.Response:
         """Respond with the options of a sign-in."""
         require_own_site(request)
+        await self._sign_in.require_allowed(request)
+        self._services.rate_limits.count_ceremony(self._services.addresses.find(request))
         return self._cookie.answer(self._services.passkeys.begin_sign_in())
 
     async def take(self, request: web.Request) -> web.Response:

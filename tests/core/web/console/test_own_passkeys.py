@@ -83,7 +83,7 @@ async def test_a_passkey_is_renamed_and_deleted_with_the_other_sessions(api, ben
     assert 'value="Old laptop"' in await page.html(PAGE)
     text = await page.submit(PAGE, PAGE, passkey=laptop)
     assert "Your passkeys 1" in text
-    assert "This is your last passkey" in await page.html(PAGE)
+    assert "You cannot delete your last passkey" in await page.html(PAGE)
     assert (await phone.status(), await ben.status()) == (200, 303)
     assert (await ben.sign_in()).status == 401
     query = select(audit.c.action, audit.c.actor).where(audit.c.action.startswith("passkey."))
@@ -92,6 +92,14 @@ async def test_a_passkey_is_renamed_and_deleted_with_the_other_sessions(api, ben
     )
     assert [entry.action for entry in entries][2:] == ["passkey.rename", "passkey.delete"]
     assert {entry.actor for entry in entries} == {"person:ben"}
+
+
+async def test_the_last_passkey_stays(api, ben):
+    [laptop], token = await read_ids(api), await read_form_token(ben)
+    response = await at_the_page(ben).post(PAGE, passkey=laptop, form_token=token)
+    assert response.status == 409
+    assert "This is your last passkey" in await response.text()
+    assert (await ben.sign_in()).status == 303
 
 
 async def test_nobody_changes_the_passkeys_of_others(api, ben):

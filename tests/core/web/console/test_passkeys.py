@@ -14,6 +14,7 @@ from api_server import Api, open_api
 from passkey_user import LINK, SIGN_IN, PasskeyUser, issue_code
 from software_authenticator import PRESENT, SoftwareAuthenticator
 from tocsin.store.tables import audit, console_sessions, passkey_links, passkeys, used_challenges
+from tocsin.web.rate_limits import CEREMONY_QUOTA
 
 PEOPLE = "/api/admin/people"
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -350,8 +351,18 @@ async def test_failures_count_like_every_failed_authentication(database, clock):
         for guess in ("", "nonsense", "ä", "x" * 43, "\x00"):
             assert (await user.begin(LINK, code=guess)).status == 401
         assert (await user.begin(LINK, code=code)).status == 429
-        await user.begin(SIGN_IN)
-        assert (await user.send(SIGN_IN, credential=user.device.sign(user.options))).status == 429
+        assert (await user.begin(SIGN_IN)).status == 429
+
+
+@on_sqlite
+async def test_an_address_begins_so_many_sign_ins_a_minute(api, clock):
+    user = PasskeyUser(api)
+    for _ in range(CEREMONY_QUOTA.burst):
+        assert (await user.begin(SIGN_IN)).status == 200
+    refused = await user.begin(SIGN_IN)
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+    clock.advance(seconds=1)
+    assert (await user.begin(SIGN_IN)).status == 200
 
 
 @on_sqlite

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from api_callers import Admin
+from api_server import open_api
 from console import Person
 from passkey_user import PasskeyUser
 from tocsin.store.tables import audit
@@ -45,6 +46,16 @@ async def ben(api, person) -> PasskeyUser:
 async def test_without_people_the_page_says_the_next_step(person):
     assert "No people yet. Add a person" in await person.text(PEOPLE)
     assert f'href="{PEOPLE}"' in await person.html("/")
+
+
+async def test_a_base_url_without_passkeys_is_said_instead_of_the_form(database, clock):
+    async with open_api(database, clock, base_url="https://192.0.2.7") as api:
+        person = Person(api)
+        await person.sign_in()
+        text = await person.text(PEOPLE)
+    assert "Passkeys do not work at https://192.0.2.7, which has no host name" in text
+    assert "Change the base URL first" in text
+    assert "New person" not in text
 
 
 async def test_a_link_is_shown_once_and_signs_in(api, person):
