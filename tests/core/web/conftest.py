@@ -18,7 +18,7 @@ from tocsin.store import open_database
 __all__ = ["api"]
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)  # the scope of a package would end with the session
 def _cheap_hashes() -> Iterator[None]:
     """Let the API hash secrets with parameters that take no time."""
     with pytest.MonkeyPatch.context() as patch:
