@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -22,8 +22,6 @@ from tocsin_plugins.slack.bot import Bot
 from tocsin_plugins.slack.incoming_webhook import IncomingWebhook
 from tocsin_plugins.slack.interactions import parse_interaction
 from tocsin_plugins.slack.settings import Settings as SlackSettings
-
-_REPLY_TIMEOUT = timedelta(seconds=2)
 
 
 class Slack(Channel[SlackSettings]):
@@ -74,7 +72,6 @@ class Slack(Channel[SlackSettings]):
             action.reply_to,
             headers={"Content-Type": "application/json; charset=utf-8"},
             content=orjson.dumps(content),
-            timeout=_REPLY_TIMEOUT,
         )
         if response.status != HTTPStatus.OK:
             raise Broken(f"Slack returned {response.status} to a reply")
