@@ -35,11 +35,8 @@ from tocsin.credentials import (
 from tocsin.credentials.signing_keys import ALGORITHMS, Purpose, _private_pem, _public_pem
 from tocsin.delivery import (
     ChannelFactory,
-    DestinationValidator,
-    MessageActionInbox,
+    DestinationServices,
     Renderer,
-    SampleSender,
-    WebhookInbox,
 )
 from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.events import Notifiers
@@ -247,12 +244,9 @@ def destination_parts(
     channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
     renderer = Renderer(configuration.template_paths)
     return {
-        "destination_validator": DestinationValidator(
-            channels, vault.encrypt, configuration.receivers
+        "destinations": DestinationServices.build(
+            channels, renderer, database, clock, vault.encrypt
         ),
-        "samples": SampleSender(channels, renderer, clock, settings.public_url),
-        "webhooks": WebhookInbox(channels, database, clock),
-        "message_actions": MessageActionInbox(channels, database, clock),
     }
 
 

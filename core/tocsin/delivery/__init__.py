@@ -1,5 +1,6 @@
 """Delivery: which destinations an event concerns, and bringing it there."""
 
+from tocsin.delivery.destination_services import DestinationServices
 from tocsin.delivery.destinations.catalog import ChannelOffer
 from tocsin.delivery.destinations.channels import ChannelFactory
 from tocsin.delivery.destinations.lifecycle import (
@@ -10,7 +11,6 @@ from tocsin.delivery.destinations.lifecycle import (
     resume_destination,
     update_destination,
 )
-from tocsin.delivery.destinations.message_actions import MessageActionInbox
 from tocsin.delivery.destinations.preview import Preview
 from tocsin.delivery.destinations.reconciliation import (
     apply_destinations,
@@ -26,8 +26,8 @@ from tocsin.delivery.destinations.repository import (
     load_destination,
     load_destinations,
 )
-from tocsin.delivery.destinations.samples import SampleResult, SampleSender, build_sample
-from tocsin.delivery.destinations.validation import DestinationValidator, InvalidDestinationError
+from tocsin.delivery.destinations.samples import SampleResult, build_sample
+from tocsin.delivery.destinations.validation import InvalidDestinationError
 from tocsin.delivery.history.delivery_status import SHOWN_STATE, STATUS_COLUMNS, describe_status
 from tocsin.delivery.history.filters import (
     DeliveryFilter,
@@ -109,7 +109,6 @@ from tocsin.delivery.statuses.mismatches import (
     load_remote_objects,
     summarize_statuses,
 )
-from tocsin.delivery.statuses.webhooks import WebhookInbox
 
 __all__ = [
     "DEAD",
@@ -127,11 +126,10 @@ __all__ = [
     "DeliveryQueue",
     "DeliveryState",
     "Destination",
+    "DestinationServices",
     "DestinationSpec",
     "DestinationState",
-    "DestinationValidator",
     "InvalidDestinationError",
-    "MessageActionInbox",
     "NewSuppression",
     "NoSuchDeliveryError",
     "NoSuchDestinationError",
@@ -144,12 +142,10 @@ __all__ = [
     "ReroutedEvents",
     "Router",
     "SampleResult",
-    "SampleSender",
     "ShardAssignment",
     "StopReason",
     "StoredAttemptLog",
     "SuppressionNameTakenError",
-    "WebhookInbox",
     "WorkerPool",
     "apply_destinations",
     "build_sample",

@@ -8,7 +8,6 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,14 +19,11 @@ from tocsin.delivery import (
     ChannelFactory,
     DeliveryMetrics,
     DeliveryQueue,
-    DestinationValidator,
-    MessageActionInbox,
+    DestinationServices,
     Renderer,
     Router,
-    SampleSender,
     ShardAssignment,
     StoredAttemptLog,
-    WebhookInbox,
     WorkerPool,
     find_routing_hold,
     requeue_pending,
@@ -55,6 +51,7 @@ from tocsin.node.components import (
     register_drift_gauges,
 )
 from tocsin.node.configuration import settle_configuration
+from tocsin.node.database import load_shared_time, open_ready_database
 from tocsin.node.digests import find_certificates
 from tocsin.node.head import HeadKeeper
 from tocsin.node.health import NodeHealth
@@ -78,18 +75,13 @@ from tocsin.retention import GrowthGauges, build_retention
 from tocsin.settings import NodeRole, Settings, load_settings
 from tocsin.store import (
     Database,
-    DatabaseUrls,
     HeadFile,
-    check_schema,
     hold_lock,
     identify_location,
     is_sqlite,
-    measure_offset,
-    open_database,
     parse_url,
     parse_urls,
     sqlite_file,
-    upgrade,
 )
 from tocsin.tracing import open_tracing
 from tocsin.web import make_app, open_api_runtime
@@ -134,7 +126,7 @@ async def open_node(
         await start_investigation_plugins(configuration, maker, plugins)
         channels = ChannelFactory(configuration, maker, vault.decrypt, settings.allow_networks)
         renderer = Renderer(configuration.template_paths, configuration.templates_dir)
-        now = await _load_shared_time(database, clock)
+        now = await load_shared_time(database, clock)
         drift = await settle_configuration(configuration, database, now, alone=is_sqlite(url))
         metrics = Metrics(clock)
         workers = _build_workers(
@@ -183,12 +175,9 @@ async def open_node(
                 database,
                 vault,
                 clock,
-                destination_validator=DestinationValidator(
-                    channels, vault.encrypt, configuration.receivers
+                destinations=DestinationServices.build(
+                    channels, renderer, database, clock, vault.encrypt
                 ),
-                samples=SampleSender(channels, renderer, clock, settings.public_url),
-                webhooks=WebhookInbox(channels, database, clock),
-                message_actions=MessageActionInbox(channels, database, clock),
                 inbox=workers.inbox,
                 enricher=workers.investigations.enricher,
                 inventory=configuration.inventory,
@@ -250,30 +239,6 @@ def _list_folders(settings: Settings) -> dict[str, Path]:
     if settings.archive_dir is not None:
         folders["archive"] = settings.archive_dir
     return folders
-
-
-async def _load_shared_time(database: Database, clock: Clock) -> datetime:
-    """Return the time by the database's clock, by which all nodes agree when work is due."""
-    offset: timedelta | None = await database.read(measure_offset, clock)
-    return clock.now() if offset is None else clock.now() - offset
-
-
-async def open_ready_database(
-    urls: DatabaseUrls, stack: AsyncExitStack, *, is_copied: bool = False
-) -> Database:
-    """Open the database: upgrade the schema of SQLite, check the schema of PostgreSQL.
-
-    A SQLite file that `is_copied` is copied before it is upgraded. Raises OperatorError where the
-    database cannot be used.
-    """
-    url = urls.main
-    database = open_database(url, urls.sessions)
-    stack.push_async_callback(database.close)
-    await database.require_sessions()
-    if is_sqlite(url):
-        await upgrade(database, sqlite_file(url) if is_copied else None)
-    await check_schema(database)
-    return database
 
 
 def _build_workers(

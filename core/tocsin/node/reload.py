@@ -7,7 +7,7 @@ node), a request to `POST /api/admin/reload`, and a change of a file that contai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,19 +16,13 @@ import structlog
 from sqlalchemy import Connection
 
 from tocsin import audit
-from tocsin.credentials import Vault, find_key_file, open_proven_vault
+from tocsin.credentials import Vault, open_proven_vault
 from tocsin.delivery import (
     ChannelFactory,
-    Destination,
-    DestinationValidator,
-    MessageActionInbox,
+    DestinationServices,
     Renderer,
-    SampleSender,
-    WebhookInbox,
-    load_destinations,
 )
 from tocsin.errors import ConfigurationError, ConfigurationProblem, OperatorError
-from tocsin.file_stamps import stamp_file
 from tocsin.hookspecs import Provider
 from tocsin.incidents import DriftGauges, describe_providers
 from tocsin.loops import run_forever
@@ -46,8 +40,6 @@ from tocsin.node.digests import (
     digest_destinations,
     digest_plugins,
     digest_templates,
-    list_plugins,
-    list_secret_files,
 )
 from tocsin.node.plugin_changes import (
     PreparedPlugins,
@@ -55,11 +47,11 @@ from tocsin.node.plugin_changes import (
     replace_items,
     select_names,
 )
+from tocsin.node.secret_files import SecretFiles, load_file_destinations
 from tocsin.node.service_manager import ServiceManager
 from tocsin.observables import Environment, replace_environment
 from tocsin.registry import (
     Configuration,
-    ManagedBy,
     PluginFactory,
     load_configuration,
 )
@@ -113,16 +105,14 @@ class Reloader:
         self._plugin_digests = digest_plugins(node.configuration)
         self._template_digest = digest_templates(node.configuration)
         self._destination_digests: dict[str, object] = {}
-        self._stamps: Mapping[Path, object] = {}
-        self._destination_files: Sequence[Path] = ()
-        self._listed_revisions: Mapping[str, int] | None = None
+        self._secret_files = SecretFiles(node)
         self._retired: list[GuardedClient] = []
         self._lock = asyncio.Lock()
 
     async def start(self) -> None:
         """Record the files as they are when the node starts."""
         self._destination_digests = await self._digest_destinations(self._channels)
-        self._stamps = await self._stamp_files()
+        await self._secret_files.record(self._settings, self._channels)
 
     async def close(self) -> None:
         """Close what was replaced."""
@@ -143,9 +133,7 @@ class Reloader:
 
     async def _watch_step(self) -> None:
         await self._node.clock.sleep(WATCH_INTERVAL)
-        stamps = await self._stamp_files()
-        if stamps != self._stamps:
-            self._stamps = stamps
+        if await self._secret_files.have_changed(self._settings, self._channels):
             await self._try(secrets_only=True)
 
     async def _try(self, *, secrets_only: bool) -> str | None:
@@ -213,12 +201,11 @@ class Reloader:
             unused += [] if configuration.file.intake == self._intake else ["intake"]
             changed = [f"{step.section}.{step.name}" for step in plan] if self._is_alone else []
             changed += await self._take_over(configuration, prepared)
-            changed += self._use_templates(configuration, channels, renderer)
+            changed += self._use_templates(channels, renderer)
             changed += await self._restart_destinations(channels)
             changed += self._use_settings(settings)
             changed += [f"{PREFIX}ENCRYPTION_KEY"] if is_rekeyed else []
-            self._listed_revisions = None
-            self._stamps = await self._stamp_files()
+            await self._secret_files.record(self._settings, channels)
         result = ReloadResult(
             changed=sorted(set(changed)),
             restart_required=self._list_unused_settings(settings) + unused,
@@ -253,7 +240,7 @@ class Reloader:
     async def _check_destinations(self, channels: ChannelFactory) -> None:
         """Raise ConfigurationError if a destination that works here would have no settings."""
         problems = []
-        for destination in await self._load_destinations():
+        for destination in await load_file_destinations(self._node.database):
             try:
                 channels.settle(destination)
             except OperatorError as error:
@@ -262,11 +249,6 @@ class Reloader:
                     problems.append(ConfigurationProblem("database", key, str(error), "fix it"))
         if problems:
             raise ConfigurationError(problems)
-
-    async def _load_destinations(self) -> list[Destination]:
-        """Return the destinations from a file, which may refer to files of this node."""
-        known = await self._node.database.read(load_destinations)
-        return [each for each in known if each.managed_by is ManagedBy.FILE and each.is_served]
 
     async def _take_over(
         self, configuration: Configuration, prepared: PreparedPlugins
@@ -321,21 +303,17 @@ class Reloader:
 
     def _use_templates(
         self,
-        configuration: Configuration,
         channels: ChannelFactory,
         renderer: tuple[Renderer, object] | None,
     ) -> list[str]:
-        node, services = self._node, self._node.api.services
+        node = self._node
         used = node.workers.pool.renderer
         if renderer is not None:
             used, self._template_digest = renderer
         node.workers.pool.replace(channels.make, used)
-        services.destination_validator = DestinationValidator(
-            channels, self._vault.encrypt, configuration.receivers
+        node.api.services.destinations = DestinationServices.build(
+            channels, used, node.database, node.clock, self._vault.encrypt
         )
-        services.samples = SampleSender(channels, used, node.clock, node.settings.public_url)
-        services.webhooks = WebhookInbox(channels, node.database, node.clock)
-        services.message_actions = MessageActionInbox(channels, node.database, node.clock)
         self._channels = channels
         return [] if renderer is None else ["templates"]
 
@@ -350,7 +328,7 @@ class Reloader:
         return [f"destinations.{name}" for name in changed]
 
     async def _digest_destinations(self, channels: ChannelFactory) -> dict[str, object]:
-        known = await self._load_destinations()
+        known = await load_file_destinations(self._node.database)
         return await asyncio.to_thread(digest_destinations, known, channels, self._folder)
 
     @property
@@ -380,21 +358,3 @@ class Reloader:
     def _list_changed_settings(self, settings: Settings) -> set[str]:
         names = Settings.model_fields
         return {name for name in names if getattr(settings, name) != getattr(self._settings, name)}
-
-    async def _stamp_files(self) -> Mapping[Path, object]:
-        """Return the size, the inode and the time of change of each file with a secret."""
-        paths = [*self._settings.secret_files.values(), *await self._list_destination_files()]
-        if (key_file := find_key_file(self._settings)) is not None:
-            paths.append(key_file)
-        for _, item in list_plugins(self._node.configuration):
-            paths += item.settings.find_start_files(item.table, self._folder)
-        return await asyncio.to_thread(lambda: {path: stamp_file(path) for path in paths})
-
-    async def _list_destination_files(self) -> Sequence[Path]:
-        """Return the files with secrets of destinations, which change with their revisions."""
-        revisions = self._node.workers.pool.revisions
-        if revisions != self._listed_revisions:
-            known = await self._load_destinations()
-            self._destination_files = list_secret_files(known, self._channels, self._folder)
-            self._listed_revisions = revisions
-        return self._destination_files

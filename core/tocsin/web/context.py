@@ -29,10 +29,7 @@ from tocsin.credentials import (
     Scope,
 )
 from tocsin.delivery import (
-    DestinationValidator,
-    MessageActionInbox,
-    SampleSender,
-    WebhookInbox,
+    DestinationServices,
 )
 from tocsin.enrichment import IncidentEnricher
 from tocsin.erasure import Eraser
@@ -151,10 +148,7 @@ class ApiServices:
     rate_limits: ApiRateLimits
     refusals: Refusals
     addresses: ClientAddresses
-    destination_validator: DestinationValidator
-    samples: SampleSender
-    webhooks: WebhookInbox
-    message_actions: MessageActionInbox
+    destinations: DestinationServices
     inbox: PushInbox
     enricher: IncidentEnricher
     eraser: Eraser

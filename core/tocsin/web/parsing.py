@@ -92,7 +92,7 @@ def validate(members: dict[str, Any], model: type[Model]) -> Model:
 
 def require_json(request: web.Request) -> None:
     """Raise ProblemError (411, 415) unless the request declares a JSON body."""
-    require_media_type(request, "application/json")
+    require_media_type(request, JSON_MEDIA_TYPE)
 
 
 def require_media_type(request: web.Request, media_type: str) -> None:
@@ -113,6 +113,7 @@ async def read_body(request: web.Request) -> bytes:
         raise BODY_TOO_SLOW.error() from None
 
 
+JSON_MEDIA_TYPE = "application/json"
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 
 

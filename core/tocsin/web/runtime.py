@@ -29,10 +29,7 @@ from tocsin.credentials import (
     open_tokens,
 )
 from tocsin.delivery import (
-    DestinationValidator,
-    MessageActionInbox,
-    SampleSender,
-    WebhookInbox,
+    DestinationServices,
 )
 from tocsin.enrichment import IncidentEnricher
 from tocsin.erasure import Eraser
@@ -58,10 +55,7 @@ _HOUR = timedelta(hours=1)
 class NodeServices(TypedDict):
     """Services of the node that the API uses, as in `ApiServices`."""
 
-    destination_validator: DestinationValidator
-    samples: SampleSender
-    webhooks: WebhookInbox
-    message_actions: MessageActionInbox
+    destinations: DestinationServices
     inbox: PushInbox
     enricher: IncidentEnricher
     metrics: Metrics

@@ -21,7 +21,7 @@ from tocsin.credentials import Admins, Vault, load_encryption_keys, open_proven_
 from tocsin.credentials import encryption_keys as encryption_keys_module
 from tocsin.credentials import key_rotation as rotation_module
 from tocsin.errors import ConfigurationError, OperatorError
-from tocsin.node import ServiceNode
+from tocsin.node import ServiceNode, secret_files
 from tocsin.node import reload as reload_module
 from tocsin.settings import Settings, load_settings
 from tocsin.store.tables import audit
@@ -237,17 +237,20 @@ async def test_the_secrets_of_the_service_are_read_again(desk, settings, monkeyp
                 assert response.status == status
 
 
-async def test_the_watch_of_secret_files_reads_no_database_while_nothing_changes(desk, settings):
+async def test_the_watch_of_secret_files_reads_no_database_while_nothing_changes(
+    desk, settings, monkeypatch
+):
     async with running(settings) as node:
         await desk.deliver(desk.edge)
         reloader = node.state.reloader
-        await reloader._stamp_files()
+        files, given = reloader._secret_files, (reloader._settings, reloader._channels)
+        await files.have_changed(*given)
         loaded = []
-        load, reloader._load_destinations = reloader._load_destinations, lambda: loaded.append(1)
-        for _ in range(3):
-            await reloader._stamp_files()
+        with monkeypatch.context() as patch:
+            patch.setattr(secret_files, "load_file_destinations", loaded.append)
+            for _ in range(3):
+                assert not await files.have_changed(*given)
         assert loaded == []
-        reloader._load_destinations = load
         desk.folder.joinpath("secret").write_text(NEW)
         await until(lambda: _is_reloaded(node))
 

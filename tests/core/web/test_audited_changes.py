@@ -161,7 +161,7 @@ async def add_paused_destination(services) -> str:
 
     async def record_contact(*_) -> None: ...
 
-    validator = services.destination_validator
+    validator = services.destinations.validator
     written = await validator.validate_new(*GOOD_DESTINATION.values(), record_contact)
 
     def work(connection) -> None:

@@ -87,6 +87,8 @@ class ChannelFactory:
         allow_networks: Sequence[Network] = (),
     ) -> None:
         self.kinds: Mapping[str, type[Channel]] = configuration.channels
+        self.receivers = configuration.receivers
+        """Receivers that have templates."""
         self.allow_networks = allow_networks
         """Private networks that destinations created over HTTP may reach."""
         self._observers = configuration.observers

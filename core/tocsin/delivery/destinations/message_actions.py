@@ -12,7 +12,6 @@ from tocsin.delivery.destinations.channels import ChannelFactory
 from tocsin.delivery.destinations.settled import SettledDestinations
 from tocsin.errors import CredentialsRefused, OperatorError, PluginFailure
 from tocsin.hookspecs import MessageAction, PushRequest
-from tocsin.store import Database
 
 REPLY_TIMEOUT = timedelta(seconds=2)
 """Time limit of a reply. Slack requires the response to its request within 3 seconds."""
@@ -22,9 +21,11 @@ _log = structlog.get_logger()
 class MessageActionInbox:
     """Authenticates requests for buttons, and replies to the people who pressed them."""
 
-    def __init__(self, channels: ChannelFactory, database: Database, clock: Clock) -> None:
+    def __init__(
+        self, channels: ChannelFactory, destinations: SettledDestinations, clock: Clock
+    ) -> None:
         self._channels = channels
-        self._destinations = SettledDestinations(channels, database)
+        self._destinations = destinations
         self._clock = clock
 
     async def authenticate(self, name: str, request: PushRequest) -> MessageAction | None:

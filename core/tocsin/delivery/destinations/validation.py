@@ -50,12 +50,10 @@ class InvalidDestinationError(TocsinError):
 class DestinationValidator:
     """Validates requested destinations, and encrypts their secrets."""
 
-    def __init__(
-        self, channels: ChannelFactory, encrypt: Encrypt, receivers: Sequence[str]
-    ) -> None:
+    def __init__(self, channels: ChannelFactory, encrypt: Encrypt) -> None:
         self._channels = channels
         self._encrypt = encrypt
-        self._receivers = receivers
+        self._receivers = channels.receivers
 
     async def validate_new(
         self, name: str, plugin: str, given: Mapping[str, Any], record_contact: RecordContact

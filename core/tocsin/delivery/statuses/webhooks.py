@@ -8,7 +8,6 @@ import structlog
 
 from tocsin.channels import ObjectChannel
 from tocsin.clock import Clock
-from tocsin.delivery.destinations.channels import ChannelFactory
 from tocsin.delivery.destinations.settled import SettledDestinations
 from tocsin.delivery.statuses.repository import mark_due
 from tocsin.errors import CredentialsRefused
@@ -26,8 +25,8 @@ class WebhookInbox:
     A webhook is only a hint: statuses always come from the receiver.
     """
 
-    def __init__(self, channels: ChannelFactory, database: Database, clock: Clock) -> None:
-        self._destinations = SettledDestinations(channels, database)
+    def __init__(self, destinations: SettledDestinations, database: Database, clock: Clock) -> None:
+        self._destinations = destinations
         self._database = database
         self._clock = clock
 

@@ -98,7 +98,7 @@ async def get_delivery_body(call: RequestContext) -> Response:
     if destination is None or destination.state is DestinationState.DELETED:
         shown = Preview(reason=_DESTINATION_DELETED)
     else:
-        shown = call.services.samples.preview(destination, event)
+        shown = call.services.destinations.samples.preview(destination, event)
     content = {
         "id": call.path["delivery_id"],
         "destination": name,

@@ -103,7 +103,7 @@ def describe_destination(
     destination: Destination, stop: EmergencyStop | None, call: RequestContext
 ) -> dict[str, Json]:
     """Return the JSON of a destination, with the stop that is in force."""
-    settings, secrets = call.services.destination_validator.describe_settings(destination)
+    settings, secrets = call.services.destinations.validator.describe_settings(destination)
     health = destination.health
     return {
         "name": destination.name,

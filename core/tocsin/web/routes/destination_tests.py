@@ -34,16 +34,16 @@ async def send_sample(call: RequestContext) -> SampleResult:
     call.services.rate_limits.count_destination_test(call.principal.id)
     destination = await call.services.database.read(find_living, call)
     body: SampleRequest = call.body
-    targets = call.services.destination_validator.list_targets(destination)
+    targets = call.services.destinations.validator.list_targets(destination)
     await record_contact(call, destination.name, targets)
-    return await call.services.samples.send(destination, body.event_type)
+    return await call.services.destinations.samples.send(destination, body.event_type)
 
 
 async def send_settings_sample(call: RequestContext) -> SampleResult:
     """Send a sample event with settings that are not stored, and return the outcome."""
     call.services.rate_limits.count_destination_test(call.principal.id)
     body: SettingsTest = call.body
-    validator = call.services.destination_validator
+    validator = call.services.destinations.validator
     record = partial(record_contact, call)
     with translate_setting_errors():
         if body.destination is None:
@@ -54,7 +54,7 @@ async def send_settings_sample(call: RequestContext) -> SampleResult:
             find = partial(find_changeable, name=body.destination)
             destination = await call.services.database.read(find, call)
             written = await validator.validate_change(destination, body.settings, record)
-    return await call.services.samples.send(written, body.event_type)
+    return await call.services.destinations.samples.send(written, body.event_type)
 
 
 def send_test_event(_connection: Connection, call: RequestContext) -> Response:

@@ -68,7 +68,7 @@ async def validate_new(call: RequestContext) -> DestinationSpec:
     """Return the validated destination; raises ProblemError (422)."""
     body: NewDestination = call.body
     with translate_setting_errors():
-        return await call.services.destination_validator.validate_new(
+        return await call.services.destinations.validator.validate_new(
             body.name, body.plugin, body.settings, partial(record_contact, call)
         )
 
@@ -80,7 +80,7 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
         return None
     destination = await call.services.database.read(find_changeable, call)
     with translate_setting_errors():
-        written = await call.services.destination_validator.validate_change(
+        written = await call.services.destinations.validator.validate_change(
             destination, body.settings, partial(record_contact, call)
         )
     return ValidatedChange(written, destination.revision)

@@ -8,11 +8,10 @@ import structlog
 from sqlalchemy import Connection
 
 from tocsin import audit, incidents
-from tocsin.errors import CredentialsRefused, InvalidInputError
-from tocsin.hookspecs import MessageAction, PushRequest
+from tocsin.errors import InvalidInputError
+from tocsin.hookspecs import MessageAction
 from tocsin.incidents import KEEP, Author, TriageUpdate
 from tocsin.model import DispositionSource, MessageButton
-from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.dispatch import build_audit_entry
 from tocsin.web.idempotency import (
@@ -22,10 +21,10 @@ from tocsin.web.idempotency import (
     store_response,
 )
 from tocsin.web.oauth_endpoint import FORM_MEDIA_TYPE
-from tocsin.web.parsing import require_media_type
 from tocsin.web.problems import PATH_NOT_FOUND
 from tocsin.web.schemas.message_actions import MessageActionForm
 from tocsin.web.schemas.ticket_events import EventReceipt
+from tocsin.web.webhooks import admit_webhook
 
 _ACCEPTED = Response({"status": "accepted"})
 _log = structlog.get_logger()
@@ -37,21 +36,10 @@ async def push_message_action(call: RequestContext) -> Response:
     Only people whom the operator has listed for the destination can triage. The response is the
     same for everybody; the person gets the result as a message.
     """
-    services, request, name = call.services, call.request, call.path["destination"]
-    await services.webhook_limits.require_allowed(request, name)
-    require_media_type(request, FORM_MEDIA_TYPE)
-    address = services.addresses.find(request)
-    body = await services.push_bodies.receive_webhook(request, address)
-    try:
-        action = await services.message_actions.authenticate(
-            name, PushRequest(headers=request.headers, body=body)
-        )
-    except CredentialsRefused:
-        raise await services.webhook_limits.reject(request) from None
-    services.webhook_limits.remember(request, name)
-    request[RATE_LIMIT_FIELDS] = services.rate_limits.count_webhook(name)
+    name, inbox = call.path["destination"], call.services.destinations.message_actions
+    action = await admit_webhook(call, FORM_MEDIA_TYPE, inbox.authenticate)
     if action is not None and (text := await _respond(call, name, action)):
-        await services.message_actions.reply(name, action, text)
+        await inbox.reply(name, action, text)
     return _ACCEPTED
 
 

@@ -91,7 +91,7 @@ def _kind(kind: OfferedKind) -> dict[str, Any]:
 
 def list_channels(_connection: Connection, call: RequestContext) -> Response:
     """Return the channel kinds of this node by name, with their settings."""
-    offers = call.services.destination_validator.list_offers()
+    offers = call.services.destinations.validator.list_offers()
     return Response(
         {"channels": [_represent_channel(offer) for offer in offers], "total": len(offers)}
     )

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from tocsin.errors import CredentialsRefused
-from tocsin.hookspecs import PushRequest
-from tocsin.web.authentication import RATE_LIMIT_FIELDS
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
-from tocsin.web.parsing import require_json
+from tocsin.web.parsing import JSON_MEDIA_TYPE
 from tocsin.web.problems import PATH_NOT_FOUND
 from tocsin.web.schemas.ticket_events import EventReceipt, TicketEvent
+from tocsin.web.webhooks import admit_webhook
 
 
 async def push_ticket_event(call: RequestContext) -> Response:
     """Accept a webhook of a ticket product, and read the statuses of the tickets that it names."""
-    services, request, name = call.services, call.request, call.path["destination"]
-    await services.webhook_limits.require_allowed(request, name)
-    require_json(request)
-    address = services.addresses.find(request)
-    body = await services.push_bodies.receive_webhook(request, address)
-    try:
-        named = await services.webhooks.authenticate(
-            name, PushRequest(headers=request.headers, body=body)
-        )
-    except CredentialsRefused:
-        raise await services.webhook_limits.reject(request) from None
-    services.webhook_limits.remember(request, name)
-    request[RATE_LIMIT_FIELDS] = services.rate_limits.count_webhook(name)
-    await services.webhooks.mark_due(name, named)
+    inbox = call.services.destinations.webhooks
+    named = await admit_webhook(call, JSON_MEDIA_TYPE, inbox.authenticate)
+    await inbox.mark_due(call.path["destination"], named)
     return Response({"status": "accepted"})
 
 

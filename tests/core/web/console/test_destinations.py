@@ -182,12 +182,12 @@ async def test_an_empty_field_returns_to_the_default_and_keeps_a_secret(api, boa
     destination = await stored(api)
     left = {name: value for name, value in WRITTEN.items() if name != "size"}
     assert destination.settings == left | {"owner": "ana"}
-    assert api.services.destination_validator.describe_settings(destination)[1] == ["token"]
+    assert api.services.destinations.validator.describe_settings(destination)[1] == ["token"]
 
 
 async def test_a_secret_is_taken_away(api, board):
     await change(board, **{**BOARD, "secret-text.token": "", "forget.token": "yes"})
-    assert api.services.destination_validator.describe_settings(await stored(api))[1] == []
+    assert api.services.destinations.validator.describe_settings(await stored(api))[1] == []
 
 
 async def test_what_only_the_file_can_set_is_not_asked(person):
