@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
 from tocsin import TryLater
@@ -46,6 +47,17 @@ on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect
 async def test_what_a_node_holds_that_is_there_is_not_to_be_had(take_it, there):
     assert await take_it(THERE) is not None
     assert await take_it(HERE) is None
+
+
+@on_postgresql
+async def test_who_asks_for_a_held_lease_waits_for_no_transaction(take_it, there, migrated_url):
+    assert await take_it(THERE) is not None
+    url = migrated_url.set(drivername="postgresql").render_as_string(hide_password=False)
+    connection = await asyncpg.connect(url)
+    async with connection.transaction():
+        await connection.execute("UPDATE providers SET failures = 1")
+        assert await asyncio.wait_for(take_it(HERE), 10) is None
+    await connection.close()
 
 
 @on_postgresql

@@ -34,10 +34,13 @@ def acquire_lease(
     """
     columns = providers.c
     first_row = {"name": provider, "plugin": settings.plugin, "poll_ms": 0, "failures": 0}
-    new = build_insert(connection, providers).values(first_row)
-    connection.execute(new.on_conflict_do_nothing())
-    query = select(columns.node, columns.lease, columns.leased_until)
-    row = connection.execute(query.where(columns.name == provider)).one()
+    query = select(columns.node, columns.lease, columns.leased_until).where(
+        columns.name == provider
+    )
+    if (row := connection.execute(query).one_or_none()) is None:
+        new = build_insert(connection, providers).values(first_row)
+        connection.execute(new.on_conflict_do_nothing())
+        row = connection.execute(query).one()
     if not _leased.is_left(connection, row, node, now):
         return None
     values = {
