@@ -13,7 +13,7 @@ from conftest import migrate
 from faults.conftest import account_for
 from faults.receiver import Receiver
 from intake_service import SENDERS, IntakeService, Senders, expect_all_stored, prove, read, settle
-from nats_servers import needs_servers, run_cluster
+from nats_servers import needs_servers
 from pgbouncer import WHY_NOT, pooling
 from replication import name_both, replicating
 from tocsin.store import parse_url
@@ -25,20 +25,9 @@ pytestmark = [needs_servers, pytest.mark.full, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-async def servers(tmp_path):
-    async with run_cluster(tmp_path / "nats") as servers:
-        yield servers
-
-
-@pytest.fixture
 async def receiver():
     async with Receiver() as receiver:
         yield receiver
-
-
-def make_folder(parent: Path) -> Path:
-    (folder := parent / "tocsin").mkdir()
-    return folder
 
 
 async def account_for_each(service: IntakeService, receiver: Receiver) -> None:
@@ -52,11 +41,11 @@ async def account_for_each(service: IntakeService, receiver: Receiver) -> None:
 @pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_pgbouncer_restarted_under_load_interrupts_no_push(
-    tmp_path, postgres, migrated_url, servers, receiver
+    folder, postgres, migrated_url, servers, receiver
 ):
     block = receiver.destination(retry_schedule=["100ms"] * 3)
-    with pooling(tmp_path, postgres, migrated_url, "session") as pooler:
-        service = IntakeService(make_folder(tmp_path), pooler.url, servers, block)
+    with pooling(folder.parent, postgres, migrated_url, "session") as pooler:
+        service = IntakeService(folder, pooler.url, servers, block)
         try:
             await service.start()
             await service.wait_for_intake()
@@ -86,14 +75,12 @@ def pair():
             yield both
 
 
-async def test_what_an_asynchronous_replica_lacks_is_stored_again(
-    tmp_path, servers, receiver, pair
-):
+async def test_what_an_asynchronous_replica_lacks_is_stored_again(folder, servers, receiver, pair):
     primary, replica = pair
     await asyncio.to_thread(migrate, make_url(await asyncio.to_thread(primary.create, "tocsin")))
     block = receiver.destination(retry_schedule=["100ms"] * 3)
     database = parse_url(name_both(primary, replica, "tocsin"))
-    service = IntakeService(make_folder(tmp_path), database, servers, block)
+    service = IntakeService(folder, database, servers, block)
     try:
         await service.start()
         await service.wait_for_intake()

@@ -27,15 +27,7 @@ pytestmark = [needs_servers, pytest.mark.full, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-async def servers(tmp_path):
-    async with run_cluster(tmp_path / "nats") as servers:
-        yield servers
-
-
-@pytest.fixture
-async def service(tmp_path, servers):
-    folder = tmp_path / "tocsin"
-    folder.mkdir()
+async def service(folder, servers):
     url = make_url(f"sqlite+aiosqlite:///{folder}/tocsin.db")
     service = IntakeService(folder, url, servers)
     await service.start()
@@ -158,9 +150,7 @@ def own_postgres():
         yield postgres
 
 
-async def test_pushes_are_accepted_while_postgresql_is_away(tmp_path, servers, own_postgres):
-    folder = tmp_path / "tocsin"
-    folder.mkdir()
+async def test_pushes_are_accepted_while_postgresql_is_away(folder, servers, own_postgres):
     url = make_url(await asyncio.to_thread(own_postgres.create, "intake"))
     service = IntakeService(folder, url, servers)
     status, _, errors = await service.command("db", "upgrade")
@@ -247,8 +237,7 @@ async def small_file_system(folder: Path, size: str):
         await unmounting.wait()
 
 
-async def test_pushes_are_stored_at_once_while_the_disks_of_nats_are_full(tmp_path):
-    (folder := tmp_path / "tocsin").mkdir()
+async def test_pushes_are_stored_at_once_while_the_disks_of_nats_are_full(tmp_path, folder):
     async with (
         small_file_system(tmp_path / "small", "24m") as resize,
         run_cluster(tmp_path / "small") as servers,
@@ -288,9 +277,7 @@ async def find_reader(service: Service) -> int:
     return ordered.index(found)
 
 
-async def test_of_three_nodes_one_is_frozen_for_a_minute(tmp_path, servers, own_postgres):
-    folder = tmp_path / "tocsin"
-    folder.mkdir()
+async def test_of_three_nodes_one_is_frozen_for_a_minute(folder, servers, own_postgres):
     url = make_url(await asyncio.to_thread(own_postgres.create, "intake"))
     nodes = sorted(
         (IntakeService(folder, url, servers) for _ in range(3)), key=lambda node: str(node.port)
