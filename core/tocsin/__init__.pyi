@@ -35,7 +35,6 @@ from .fields import (
     PluginSettings,
     ServerUrl,
     any_case,
-    decode_webhook_key,
 )
 from .hookspecs import (
     ApiRetirement,
@@ -165,10 +164,19 @@ from .providers import (
     retry_after,
 )
 from .shapes import RecordContract
+from .webhook_signatures import (
+    SIGNATURE_TOLERANCE,
+    decode_webhook_key,
+    decode_webhook_secret,
+    encode_header,
+    is_recent_time,
+    require_standard_signature,
+)
 
 __version__: str
 
 __all__ = [
+    "SIGNATURE_TOLERANCE",
     "Action",
     "Alert",
     "AnswerCondition",
@@ -312,15 +320,19 @@ __all__ = [
     "WindowedProvider",
     "any_case",
     "decode_webhook_key",
+    "decode_webhook_secret",
     "defang",
+    "encode_header",
     "find_in_record",
     "find_observables",
     "find_unmapped",
     "hookimpl",
+    "is_recent_time",
     "parse_json",
     "parse_tactics",
     "parse_webhook_body",
     "refang",
+    "require_standard_signature",
     "require_status_interval",
     "require_webhook_token",
     "retry_after",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -71,22 +70,6 @@ def any_case(vocabulary: type[Vocabulary]) -> BeforeValidator:
     """Return a validator that accepts the values of an enumeration in any letter case."""
     parse: Callable[[Any], Any] = vocabulary.parse
     return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
-
-
-def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected: str) -> bytes:
-    """Return the bytes of a Standard Webhooks key.
-
-    Prefix and base64 padding are optional. Raises ValueError if the key is invalid; the message
-    contains `expected`, the description of a valid key, but not the key.
-    """
-    digits = text.removeprefix(prefix).rstrip("=")
-    try:
-        key = base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)
-    except ValueError:
-        raise ValueError(expected) from None
-    if len(key) not in lengths:
-        raise ValueError(f"{expected}; this one has {len(key)}")
-    return key
 
 
 def _to_whole_number(value: object) -> object:

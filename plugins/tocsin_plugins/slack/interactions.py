@@ -10,16 +10,21 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tocsin import CredentialsRefused, MessageAction, PushRequest, parse_json
+from tocsin import (
+    CredentialsRefused,
+    MessageAction,
+    PushRequest,
+    encode_header,
+    is_recent_time,
+    parse_json,
+)
 from tocsin_plugins.slack.buttons import PREFIX, ButtonValues
 from tocsin_plugins.slack.settings import USER_ID, Settings, is_official
 
-TOLERANCE = timedelta(minutes=5)
-"""Maximum difference between the time of a signature and the clock; recommended by Slack."""
 _MOST_FIELDS = 20
 
 
@@ -60,19 +65,13 @@ def _verify(secret: str, request: PushRequest, now: datetime) -> str:
     """Return the signature of an authentic and recent request; raises `CredentialsRefused`."""
     given = request.headers.get("X-Slack-Signature", "")
     time = request.headers.get("X-Slack-Request-Timestamp", "")
-    signed = _encode(f"v0:{time}:") + request.body
+    signed = encode_header(f"v0:{time}:") + request.body
     expected = f"v0={hmac.digest(secret.encode(), signed, hashlib.sha256).hex()}"
-    if not hmac.compare_digest(_encode(given), expected.encode()):
+    if not hmac.compare_digest(encode_header(given), expected.encode()):
         raise CredentialsRefused("X-Slack-Signature is missing or wrong")
-    is_time = time.isascii() and time.isdigit() and len(time) <= 12  # noqa: PLR2004 - seconds
-    if not is_time or abs(now.timestamp() - int(time)) > TOLERANCE.total_seconds():
+    if not is_recent_time(time, now):
         raise CredentialsRefused("the time of Slack's signature is not recent")
     return expected
-
-
-def _encode(field: str) -> bytes:
-    """Return the raw bytes of a header, which decodes invalid UTF-8 as surrogates."""
-    return field.encode("utf-8", "surrogateescape")
 
 
 def _parse_payload(body: bytes) -> Mapping[str, Any]:

@@ -36,7 +36,7 @@ from tocsin_plugins.ticketing.webhooks import (
     is_standard_key,
     list_numbers,
     require_secret,
-    require_standard_signature,
+    require_signing_token,
 )
 
 _PLANNER = 15  # the lowest role that can label: https://docs.gitlab.com/user/permissions/
@@ -199,7 +199,7 @@ class GitLab(HttpTracker):
         https://docs.gitlab.com/user/project/integrations/webhooks/
         """
         if is_standard_key(settings):
-            require_standard_signature(settings, request, now)
+            require_signing_token(settings, request, now)
         else:
             require_secret(settings, request, "X-Gitlab-Token")
         match parse_webhook_body(request):

@@ -6,14 +6,19 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from tocsin import CredentialsRefused, PushRequest, TicketSettings, decode_webhook_key
+from tocsin import (
+    SIGNATURE_TOLERANCE,
+    CredentialsRefused,
+    PushRequest,
+    TicketSettings,
+    decode_webhook_secret,
+    encode_header,
+    require_standard_signature,
+)
 
-TOLERANCE = timedelta(minutes=5)
-"""Maximum difference between the time of a signature and the clock."""
 _STANDARD = "whsec_"
-_KEY_SIZES = range(24, 65)
 
 
 def require_signature(settings: TicketSettings, request: PushRequest, header: str) -> None:
@@ -29,35 +34,22 @@ def require_timed_signature(
     given = request.headers.get(time_header, "")
     try:
         signed_at = datetime.fromisoformat(given)
-        is_recent = abs(now - signed_at) <= TOLERANCE
+        is_recent = abs(now - signed_at) <= SIGNATURE_TOLERANCE
     except (ValueError, TypeError, OverflowError):  # TypeError: a time without a zone
         is_recent = False
-    digest = hmac.digest(_get_secret(settings), _encode(given) + request.body, hashlib.sha256)
+    digest = hmac.digest(_get_secret(settings), encode_header(given) + request.body, hashlib.sha256)
     _require_equal(request, header, base64.b64encode(digest).decode())
     if not is_recent:
         raise CredentialsRefused("the time of the webhook's signature is not recent")
 
 
-def require_standard_signature(
-    settings: TicketSettings, request: PushRequest, now: datetime
-) -> None:
+def require_signing_token(settings: TicketSettings, request: PushRequest, now: datetime) -> None:
     """Raise `CredentialsRefused` unless the webhook has a recent Standard Webhooks signature."""
     try:
-        key = decode_webhook_key(
-            _get_secret(settings).decode(), _STANDARD, _KEY_SIZES, "use whsec_ and base64"
-        )
+        key = decode_webhook_secret(_get_secret(settings).decode())
     except ValueError as error:
         raise CredentialsRefused(f"webhook_secret: {error}") from None
-    headers = request.headers
-    identifier, given = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    signed = _encode(f"{identifier}.{given}.") + request.body
-    expected = b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
-    signatures = headers.get("webhook-signature", "").split()
-    if not any(hmac.compare_digest(_encode(each), expected) for each in signatures):
-        raise CredentialsRefused("the webhook has no valid signature")
-    is_time = given.isascii() and given.isdigit() and len(given) <= 12  # noqa: PLR2004 - seconds
-    if not is_time or abs(now.timestamp() - int(given)) > TOLERANCE.total_seconds():
-        raise CredentialsRefused("the time of the webhook's signature is not recent")
+    require_standard_signature(request, key, now)
 
 
 def require_secret(settings: TicketSettings, request: PushRequest, header: str) -> None:
@@ -89,10 +81,5 @@ def _get_secret(settings: TicketSettings) -> bytes:
 
 
 def _require_equal(request: PushRequest, header: str, expected: str) -> None:
-    if not hmac.compare_digest(_encode(request.headers.get(header, "")), expected.encode()):
+    if not hmac.compare_digest(encode_header(request.headers.get(header, "")), expected.encode()):
         raise CredentialsRefused(f"the header {header} of the webhook is missing or wrong")
-
-
-def _encode(field: str) -> bytes:
-    """Return the raw bytes of a header, which decodes invalid UTF-8 as surrogates."""
-    return field.encode("utf-8", "surrogateescape")

@@ -22,6 +22,9 @@ from tocsin import (
     Refused,
     Rejected,
     Severity,
+    decode_webhook_secret,
+    is_recent_time,
+    require_standard_signature,
 )
 from tocsin.testing.conformance import PushProviderConformance
 
@@ -156,13 +159,18 @@ class KnowsNoSignatures(Doors):
 @breaks("test_a_changed_body_is_refused")
 class TrustsASignatureOfAnything(Doors):
     def opens(self, request):
-        return self._is_recent(request.headers.get("webhook-timestamp", ""))
+        return is_recent_time(request.headers.get("webhook-timestamp", ""), self.tools.clock.now())
 
 
 @breaks("test_an_old_signature_is_refused")
-class TakesOldSignatures(Sent):
-    def _is_recent(self, timestamp):
-        return True
+class TakesOldSignatures(Doors):
+    def opens(self, request):
+        key = decode_webhook_secret(self.settings.secret.get_secret_value())
+        signed_at = int(request.headers.get("webhook-timestamp", "0"))
+        with suppress(CredentialsRefused):
+            require_standard_signature(request, key, datetime.fromtimestamp(signed_at, UTC))
+            return True
+        return False
 
 
 @breaks("test_an_unreadable_body_is_refused")
