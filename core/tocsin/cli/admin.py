@@ -29,18 +29,26 @@ from tocsin.store import Database
 
 T = TypeVar("T")
 
-app = typer.Typer(no_args_is_help=True, help="Manage admin tokens and signing keys.")
+app = typer.Typer(no_args_is_help=True, help="Manage admin tokens, sign-in links and signing keys.")
 
 
 @app.command()
 def token(
-    name: Annotated[str, typer.Option(help="Name of the admin, shown in `created_by`.")] = "admin",
-    expires_in: Annotated[str, typer.Option(help="Lifetime, such as 30m or 7d.")] = "12h",
+    name: Annotated[
+        str,
+        typer.Option(
+            help="Name of the admin, shown in the audit log and as `created_by` of what the token "
+            "creates."
+        ),
+    ] = "admin",
+    expires_in: Annotated[
+        str, typer.Option(help="Lifetime of the token, such as 30m or 7d; at most 365d.")
+    ] = "12h",
     as_json: AsJson = False,
 ) -> None:
     """Print a new admin token.
 
-    Only the token goes to standard output.
+    Commands such as `tocsin keys create` read the token from TOCSIN_ADMIN_TOKEN.
     """
     lifetime = _parse(expires_in)
 
@@ -57,14 +65,15 @@ def token(
 
 @app.command("sign-in-link")
 def sign_in_link(
-    name: Annotated[str, typer.Option(help="Name of the admin, shown in the console.")] = "admin",
-    expires_in: Annotated[str, typer.Option(help="Lifetime, at most 1h.")] = "10m",
+    name: Annotated[
+        str, typer.Option(help="Name of the admin, shown in the console and the audit log.")
+    ] = "admin",
+    expires_in: Annotated[
+        str, typer.Option(help="Lifetime of the link, such as 30m; at most 1h.")
+    ] = "10m",
     as_json: AsJson = False,
 ) -> None:
-    """Print a link that signs an admin in to the console once.
-
-    Only the link goes to standard output.
-    """
+    """Print a link that signs an admin in to the console once."""
     lifetime, url = _parse(expires_in), load_settings().public_url
 
     def issue(connection: Connection, _vault: Vault, clock: Clock) -> str:
@@ -78,9 +87,10 @@ def sign_in_link(
 
 @app.command("revoke-all")
 def revoke_all() -> None:
-    """Revoke all admin tokens, links and console sessions.
+    """Revoke all admin tokens and links, and end all console sessions.
 
-    Takes effect immediately on every node. Tokens of an OpenID Connect issuer stay valid.
+    The links are those for signing in and for adding passkeys. The command takes effect immediately
+    on every node. Tokens of an OpenID Connect issuer stay valid.
     """
 
     def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:
@@ -92,10 +102,10 @@ def revoke_all() -> None:
 
 @app.command("rotate-signing-keys")
 def rotate_signing_keys() -> None:
-    """Replace the signing keys and revoke all access tokens.
+    """Replace the keys that sign access tokens, and revoke all access tokens.
 
-    Use this if a key may have leaked. Takes effect immediately on every node; clients must request
-    new tokens. Routine rotation is automatic and does not revoke tokens.
+    Use this command if a key might have leaked. It takes effect immediately on every node; API
+    clients must request new tokens. Routine rotation is automatic and does not revoke tokens.
     """
     settings = load_settings()
 

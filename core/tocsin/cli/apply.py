@@ -31,8 +31,8 @@ def apply(
         bool,
         typer.Option(
             "--send-missed",
-            help="Also route events that reached no destination because no configuration had "
-            "been applied.",
+            help="Also route events that matched no destination before a configuration was first "
+            "applied.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -40,9 +40,10 @@ def apply(
 ) -> None:
     """Apply plugins.toml to the database and list the changes.
 
-    Creates and changes destinations and schedules. Those that were removed from the file are
-    disabled, and their queued deliveries are kept. With SQLite, `tocsin serve` applies the file
-    when it starts. With PostgreSQL, events wait until a file has been applied.
+    Creates and changes the destinations and schedules in the file. Disables those that were removed
+    from the file; deliveries to a disabled destination stay queued. With SQLite, `tocsin serve`
+    applies the file when it starts. With PostgreSQL, no events are routed until this command has
+    run once.
     """
     if dry_run and send_missed:
         raise OperatorError("--send-missed cannot be used with --dry-run")
@@ -58,8 +59,8 @@ def apply(
         if send_missed:
             return steps, f"events routed again: {await database.write(_send_missed)}"
         missed = await database.read(count_missed_events)
-        found = f"events routed to no destination before a configuration was applied: {missed}"
-        advice = f"{found}; to route them again, run `tocsin apply --send-missed`"
+        found = f"events that matched no destination before a configuration was applied: {missed}"
+        advice = f"{found}; to route them, run `tocsin apply --send-missed`"
         return steps, advice if missed else None
 
     steps, note = run_on_database(settings, work)

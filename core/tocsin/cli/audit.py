@@ -42,9 +42,15 @@ _HEAD = re.compile(r"([1-9][0-9]{0,17}):([0-9a-f]{64})")
 @app.command("list")
 def list_all(
     *,
-    action: Annotated[str | None, typer.Option(help="Filter by action.")] = None,
-    actor: Annotated[str | None, typer.Option(help="Filter by actor.")] = None,
-    target: Annotated[str | None, typer.Option(help="Filter by target.")] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only entries with this action, such as api-key.create.")
+    ] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Only entries of this actor, such as admin:ana.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Only entries about this target, such as destination:soar.")
+    ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
@@ -67,7 +73,7 @@ def verify(
     *,
     head: Annotated[
         str | None,
-        typer.Option(metavar="POSITION:SEAL", help="Head printed by an earlier run."),
+        typer.Option(metavar="POSITION:SEAL", help="Head that an earlier run printed."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -29,7 +29,7 @@ from tocsin.settings import Settings, load_settings
 from tocsin.store import Database, HeadFile, identify_location, parse_url
 
 app = typer.Typer(no_args_is_help=True, help="Create, verify and restore backups.")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a backup, or its path.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or path of the backup.")]
 _COLUMNS = Columns(
     ("name", "created_at", "incident", "rows", "bytes", "encrypted", "schema", "path"),
     brief=("name", "created_at", "incident", "rows", "bytes", "encrypted"),
@@ -63,16 +63,18 @@ def create(
     keep: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Keep only this many backups of this database, and remove older ones."
+            min=1,
+            help="Number of backups of this database to keep, including the new one; older backups "
+            "are removed. Default: keep all.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a consistent backup of the database.
 
-    The service can keep running. Set TOCSIN_BACKUP_DIR to the directory of the backups, and
-    TOCSIN_BACKUP_KEY_FILE to the file with the key that encrypts them. The encryption key of the
-    database is not in the backup: store it elsewhere.
+    The service can keep running. Writes to TOCSIN_BACKUP_DIR, or by default to `backups` in
+    TOCSIN_DATA_DIR. Encrypts the backup if TOCSIN_BACKUP_KEY_FILE is set. The backup does not
+    contain the encryption key of the database: store a copy of this key elsewhere.
     """
     from tocsin.transfer import BackupMaker, Manifest, remove_old
 
@@ -123,8 +125,9 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 def verify(name: Name, as_json: AsJson = False) -> None:
     """Verify the checksums of a backup and the encryption key.
 
-    The exit status is 2 if the backup is damaged, or if the configured encryption keys do not
-    include the key of the database in the backup.
+    Also verifies that the encryption key of the database in the backup is configured.
+
+    Exit status: 0 if the backup can be restored, 2 if it is damaged or a key does not match.
     """
     from tocsin.transfer import check_vault, find_backup, verify_backup
 
@@ -146,14 +149,19 @@ def verify(name: Name, as_json: AsJson = False) -> None:
 def restore(
     name: Name,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Move an existing SQLite file aside.")
+        bool,
+        typer.Option(
+            "--replace",
+            help="Move an existing SQLite file aside. By default, the restore is refused.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Restore a backup into an empty database and begin a new epoch.
 
-    Pending deliveries and events are put on hold, because they may have been delivered after the
-    backup was made. Stop all nodes first. The backup is verified before anything changes.
+    Stop all nodes first. The backup is verified before anything changes. Pending deliveries and
+    events are put on hold, because they might have been delivered after the backup was created. To
+    send them, run `tocsin backup release`.
     """
     from tocsin.erasure import Eraser
     from tocsin.transfer import Restore, check_vault, find_backup, restore_backup, verify_backup
@@ -202,7 +210,7 @@ def restore(
         )
         return
     for place, count in erased.items():
-        print_text(f"erased again: {count} in {place}")
+        print_text(f"rows erased again in {place}: {count}")
     print_text(f"restored {manifest.rows} rows; epoch {done.head.epoch} begins: {done.reason}")
     if done.moved_to is not None:
         print_text(f"the previous database is at {done.moved_to.resolve()}")
@@ -218,13 +226,16 @@ def restore(
 @app.command()
 def release(
     destination: Annotated[
-        str | None, typer.Option(help="Release only deliveries to this destination.")
+        str | None,
+        typer.Option(
+            help="Only send deliveries to this destination. Everything else stays on hold."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Send the deliveries and events that a restore put on hold.
 
-    Prints both numbers. To send only some deliveries, use `tocsin deliveries replay`.
+    Prints the number of each.
     """
     deliveries, events = run_on_database(
         load_settings(), lambda database: database.write(_release, destination)

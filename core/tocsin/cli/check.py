@@ -71,8 +71,9 @@ _NETWORKS_MISSING = (
 def check(as_json: AsJson = False) -> None:
     """Check the configuration, the database and all connections.
 
-    Connects to the OpenID Connect issuer and to every provider, enricher and destination. If parts
-    of the configuration are invalid, the others are still checked.
+    Connects to the database, the OpenID Connect issuer, the intake, all providers and enrichers,
+    and all destinations that it can test without delivering an event. If parts of the configuration
+    are invalid, the other parts are still checked.
 
     Exit status: 0 if all checks pass, 1 if a check fails, 2 if the configuration is invalid.
     """

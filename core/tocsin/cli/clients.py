@@ -18,24 +18,25 @@ _COLUMNS = Columns(
     ("client_id", "name", "status", "scopes", "created_by", "created_at", "last_used_at"),
     brief=("client_id", "name", "status", "scopes", "last_used_at"),
 )
-ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="ID of the client.")]
+ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="ID of the API client.")]
 
 
 @app.command()
 def create(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the API client.")],
     scope: Annotated[
-        list[str], typer.Option(help=f"Scope (repeatable): {', '.join(sorted(Scope))}.")
+        list[str], typer.Option(help=f"Scope to grant (repeatable): {', '.join(sorted(Scope))}.")
     ],
-    description: Annotated[str | None, typer.Option(help="Purpose of the client.")] = None,
+    description: Annotated[str | None, typer.Option(help="Purpose of the API client.")] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a client and print its ID and secret.
+    """Create an API client and print its ID and secret.
 
-    Only the ID and the secret go to standard output, separated by a tab.
+    Standard output contains only the ID and the secret, separated by a tab; details go to standard
+    error.
     """
     body = {"name": name, "description": description, "scopes": scope}
     answer = run_on_api(
@@ -55,7 +56,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List clients."""
+    """List API clients, newest first."""
     records = run_on_api(
         url,
         token,
@@ -68,7 +69,7 @@ def list_all(
 def show(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Show a client."""
+    """Show an API client."""
     record = run_on_api(
         url, token, lambda api: api.call("GET", admin_path("api-clients", client_id))
     )
@@ -79,9 +80,10 @@ def show(
 def regenerate_secret(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Replace the secret of a client and print the new one.
+    """Replace the secret of an API client and print the new secret.
 
-    The old secret stops working immediately. Only the new secret goes to standard output.
+    The old secret stops working immediately; access tokens stay valid until they expire. Standard
+    output contains only the new secret; details go to standard error.
     """
     path = admin_path("api-clients", client_id, "regenerate-secret")
     answer = run_on_api(url, token, lambda api: api.call("POST", path))
@@ -93,7 +95,7 @@ def regenerate_secret(
 def revoke_tokens(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Revoke all access tokens of a client."""
+    """Revoke all access tokens of an API client."""
     path = admin_path("api-clients", client_id, "revoke-tokens")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
     print_record(record, _COLUMNS.every, as_json=as_json)
@@ -103,7 +105,7 @@ def revoke_tokens(
 def disable(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Disable a client permanently.
+    """Disable an API client permanently.
 
     Its access tokens stay valid until they expire or are revoked.
     """

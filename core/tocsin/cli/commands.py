@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "providers": CommandEntry("List providers with their sync status and last error.", "providers"),
     "coverage": CommandEntry(
-        "List the newest time intervals and whether each was read, lost or failed.",
+        "List the newest intervals in the coverage ledger, and whether each was read.",
         "providers",
         "coverage",
     ),
@@ -70,7 +70,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "suppressions": CommandEntry("Manage suppression rules of a running service.", "suppressions"),
     "backup": CommandEntry("Create, verify and restore backups.", "backup"),
     "db": CommandEntry("Upgrade and copy the database, and show its encryption keys.", "database"),
-    "admin": CommandEntry("Manage admin tokens and signing keys.", "admin"),
+    "admin": CommandEntry("Manage admin tokens, sign-in links and signing keys.", "admin"),
     "keys": CommandEntry("Manage API keys of a running service.", "keys"),
     "clients": CommandEntry("Manage API clients of a running service.", "clients"),
     "console-sessions": CommandEntry(

@@ -23,7 +23,8 @@ _PATH = admin_path("console-sessions")
 def list_all(
     *,
     principal: Annotated[
-        str | None, typer.Option(help="Only list sessions of this user, such as admin:ana.")
+        str | None,
+        typer.Option(help="Only sessions of this user: admin:NAME, person:NAME or oidc:SUBJECT."),
     ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
@@ -31,7 +32,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List console sessions, newest first."""
+    """List the active console sessions, newest first."""
     query = {} if principal is None else {"principal": principal}
     records = run_on_api(
         url, token, lambda api: api.collect(_PATH, "console_sessions", limit=limit, **query)
@@ -43,10 +44,14 @@ def list_all(
 def end(
     *,
     session: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="ID of the session, cse_...")
+        str | None,
+        typer.Argument(metavar="[ID]", help="ID of the session, which starts with cse_."),
     ] = None,
     principal: Annotated[
-        str | None, typer.Option(help="End all sessions of this user, such as oidc:00u1.")
+        str | None,
+        typer.Option(
+            help="End all sessions of this user: admin:NAME, person:NAME or oidc:SUBJECT."
+        ),
     ] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
@@ -54,8 +59,9 @@ def end(
 ) -> None:
     """End one console session, or all sessions of a user.
 
-    The user can sign in again. To prevent this, remove the user's roles at the issuer, disable the
-    person, or revoke the admin tokens.
+    The user can sign in again. To prevent this, depending on how the user signs in, remove the
+    user's roles at the OpenID Connect issuer, run `tocsin people disable`, or run `tocsin admin
+    revoke-all`.
     """
     if (session is None) == (principal is None):
         raise OperatorError("use either the ID of a session or --principal")

@@ -152,27 +152,32 @@ def upgrade(
 @app.command()
 def copy(
     to: Annotated[
-        str, typer.Option("--to", help="URL of an empty database, or of an unfinished copy.")
+        str, typer.Option("--to", help="URL of an empty database, or of an interrupted copy.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Copy the database to another one, such as from SQLite to PostgreSQL.
+    """Copy the database to another database, such as from SQLite to PostgreSQL.
 
-    Stop all nodes first. The copy is verified by counts and checksums of each table. A copy that
-    was interrupted is resumed by the same command. To keep a password out of the process list,
-    leave it out of the URL and set PGPASSWORD, or use ~/.pgpass.
+    Stop all nodes that use either database first. The copy is verified by the row count and the
+    checksum of each table. If the copy is interrupted, run the same command again to resume it. To
+    keep the password out of the process list, omit it from the URL, and set PGPASSWORD or use
+    ~/.pgpass.
     """
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)
     source, target = parse_url(settings.database), parse_url(to)
     if identify_location(source) == identify_location(target):
-        raise OperatorError("--to: found the database to copy; use another database")
+        raise OperatorError(
+            "--to: found the URL of the database to copy; use the URL of another database"
+        )
     rows = run_on_database(settings, lambda database: _copy(database, source, target))
     print_progress("".ljust(_PROGRESS_WIDTH), end="\r")
     if as_json:
         print_json({"rows": rows})
     else:
-        print_text(f"{rows} rows copied and verified; set TOCSIN_DATABASE_URL to the copy")
+        print_text(
+            f"rows copied and verified: {rows}; to use the copy, set TOCSIN_DATABASE_URL to its URL"
+        )
 
 
 async def _copy(database: Database, source: URL, target: URL) -> int:
@@ -196,7 +201,7 @@ async def _copy(database: Database, source: URL, target: URL) -> int:
 
 def _show_progress(table: str, rows: int, total: int) -> None:
     percent = 100 * rows // total if total else 100
-    print_progress(f"{table}: {rows:,} of {total:,} rows ({percent} %)".ljust(_PROGRESS_WIDTH))
+    print_progress(f"{table}: {rows:,} of {total:,} rows ({percent}%)".ljust(_PROGRESS_WIDTH))
 
 
 @app.command()

@@ -56,27 +56,33 @@ _ATTEMPTS = Columns(
     ("number", "started_at", "duration_ms", "outcome", "status", "reason", "response"),
     brief=("number", "started_at", "outcome", "status", "reason", "response"),
 )
-Destination = Annotated[str | None, typer.Option(help="Filter by destination.")]
-Event = Annotated[str | None, typer.Option(help=f"Filter by event: {', '.join(DeliveryType)}.")]
+Destination = Annotated[str | None, typer.Option(help="Only deliveries to this destination.")]
+Event = Annotated[
+    str | None, typer.Option(help=f"Only deliveries of this event type: {', '.join(DeliveryType)}.")
+]
 Since = Annotated[
     str | None,
     typer.Option(
-        help="Only events since this time, such as 24h (24 hours ago) or 2026-11-21T05:33:01Z."
+        help="Only deliveries of events since this time, such as 24h (24 hours ago) or "
+        "2026-11-21T05:33:01Z."
     ),
 ]
-Until = Annotated[str | None, typer.Option(help="Only events before this time.")]
+Until = Annotated[
+    str | None,
+    typer.Option(help="Only deliveries of events before this time, in a format of --since."),
+]
 
 
 @app.command("list")
 def list_all(
     *,
     state: Annotated[
-        str | None, typer.Option(help=f"Filter by state: {', '.join(DeliveryState)}.")
+        str | None, typer.Option(help=f"Only deliveries in this state: {', '.join(DeliveryState)}.")
     ] = None,
     destination: Destination = None,
     event: Event = None,
     subject: Annotated[
-        str | None, typer.Option(help="Filter by subject, such as incident:7.")
+        str | None, typer.Option(help="Only deliveries about this subject, such as incident:7.")
     ] = None,
     since: Since = None,
     until: Until = None,
@@ -116,13 +122,15 @@ def show(
 @app.command()
 def replay(
     delivery_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="ID of one delivery, in any state.")
+        str | None,
+        typer.Argument(metavar="[ID]", help="ID of one delivery to resend, in any state."),
     ] = None,
     *,
     state: Annotated[
         str | None,
         typer.Option(
-            help=f"Filter by state: {', '.join(REPLAYABLE_STATES)}. Default: {DeliveryState.DEAD}."
+            help=f"Only deliveries in this state: {', '.join(REPLAYABLE_STATES)}. "
+            f"Default: {DeliveryState.DEAD}."
         ),
     ] = None,
     destination: Destination = None,
@@ -131,10 +139,10 @@ def replay(
     until: Until = None,
     as_json: AsJson = False,
 ) -> None:
-    """Resend one delivery, or all that match the options.
+    """Resend one delivery, or all deliveries that match the options.
 
-    Prints the number of deliveries. Press Ctrl+C to stop waiting. The replay continues in the
-    background.
+    Without an ID and without options, resends all dead deliveries. Prints the number of deliveries.
+    To stop waiting, press Ctrl+C; a running service continues the replay.
     """
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:
@@ -199,7 +207,10 @@ def reroute(
             help="Only events since this time, such as 24h (24 hours ago) or 2026-11-21T05:33:01Z."
         ),
     ],
-    until: Until = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="Only events before this time, in a format of --since. Default: now."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the number of events and change nothing.")
     ] = False,
@@ -207,8 +218,8 @@ def reroute(
 ) -> None:
     """Reroute events that matched no destination.
 
-    Each event goes to the destinations that match it now. Events that already have a delivery are
-    skipped, so you can run the command again. Prints the number of events.
+    Sends each event to the destinations that match it now. Skips suppressed events and events that
+    have a delivery, so you can safely run the command again. Prints the number of events.
     """
     now = SystemClock().now()
     begin = parse_moment("--since", since, now)

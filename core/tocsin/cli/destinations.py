@@ -47,7 +47,10 @@ def list_all(
     *,
     state: Annotated[
         str | None,
-        typer.Option(help="Filter by state: active, paused, disabled or deleted."),
+        typer.Option(
+            help="Only destinations in this state: active, paused, disabled or deleted. "
+            "Default: all except deleted."
+        ),
     ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
@@ -79,7 +82,7 @@ def send_test(
     name: Name,
     event: Annotated[
         str | None,
-        typer.Option(help=f"Event to send: {', '.join(EventType)}. Default: incident-alert."),
+        typer.Option(help=f"Type of the event: {', '.join(EventType)}. Default: incident-alert."),
     ] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
@@ -87,7 +90,8 @@ def send_test(
 ) -> None:
     """Send a test event to a destination and show the response.
 
-    The event is marked as a test and sent once.
+    Sends the event once, marked as a test, even if the destination is disabled or its filters would
+    exclude the event.
 
     Exit status: 0 if it was delivered, 1 if it was not.
     """
@@ -102,7 +106,7 @@ def send_test(
 def resume(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Resume a destination that stopped after failures.
+    """Resume a destination that was paused after failures.
 
     Also sends its deliveries on hold, even if the destination is active. In the output,
     `released` is the number of these deliveries.
@@ -125,7 +129,7 @@ def disable(
 ) -> None:
     """Stop sending to a destination until a given time, or until someone enables it.
 
-    Its events are queued. `tocsin apply` does not enable it.
+    Deliveries to the destination stay queued. Applying plugins.toml does not enable it.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 

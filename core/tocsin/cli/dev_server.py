@@ -67,7 +67,7 @@ class DevServer:
         while not self._is_stopping:
             time.sleep(_POLL)
             if node.poll() is not None and not is_reported:
-                print_text("the service stopped; waiting for a change", file=sys.stderr)
+                print_text("the service stopped; waiting for a file to change", file=sys.stderr)
                 is_reported = True
             found = _stamp_files(places)
             if found == last != stamps:

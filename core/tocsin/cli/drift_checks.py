@@ -42,4 +42,4 @@ def _describe_differences(
 ) -> Iterator[str]:
     for path, expected, found in compare_samples(contract, samples):
         seen = f"is {found}, not {expected}," if found else "is missing"
-        yield f"{stream}: {path} {seen} in the latest {len(samples)} records"
+        yield f"{stream}: {path} {seen} in the latest records (compared: {len(samples)})"

@@ -14,11 +14,17 @@ from tocsin.fields import Duration
 
 Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="End of the stop, such as 2026-12-04T18:00:00Z."),
+    typer.Option(
+        metavar="TIME", help="End of the stop, such as 2026-12-04T18:00:00Z, instead of --for."
+    ),
 ]
 For = Annotated[
     str | None,
-    typer.Option("--for", metavar="DURATION", help="Length of the stop, such as 1h or 4h."),
+    typer.Option(
+        "--for",
+        metavar="DURATION",
+        help="Length of the stop, such as 30m or 4h, instead of --until.",
+    ),
 ]
 Reason = Annotated[str | None, typer.Option(help="Reason for the stop.")]
 
@@ -45,7 +51,9 @@ def describe_past_stop(stop: Mapping[str, Any]) -> str:
     """Return who stopped something and why, and when the stop ended or will end."""
     reason = f" (reason: {stop['reason']})" if stop["reason"] else ""
     if stop["ended_at"] is not None:
-        end = f"; the stop ended at {stop['ended_at']} by {stop['ended_by']}"
+        is_due = stop["ended_by"] == "system"
+        what = "the stop ended" if is_due else f"{stop['ended_by']} ended the stop"
+        end = f"; {what} at {stop['ended_at']}"
     else:
         end = f", until {stop['until']}" if stop["until"] else ", until someone enables it"
     return f"stopped by {stop['by']}{reason}{end}"

@@ -22,7 +22,7 @@ _COLUMNS = Columns(("what", "name", "detail"))
 
 def erase(
     entity: Annotated[
-        str, typer.Argument(metavar="KIND:VALUE", help="Entity, such as user:j.doe.")
+        str, typer.Argument(metavar="KIND:VALUE", help="Entity to erase, such as user:j.doe.")
     ],
     *,
     dry_run: Annotated[
@@ -33,9 +33,9 @@ def erase(
 ) -> None:
     """Erase an entity from the database and the archive, and print a receipt.
 
-    Replaces the value with a pseudonym wherever it is not part of a longer word, ignoring case,
-    including in data that is read from SIEMs later. Uses the database directly and requires the
-    encryption key. Start with `--dry-run`.
+    Replaces the value with a pseudonym in all stored data, and in data that is read from SIEMs
+    later. Ignores case. Does not change longer words that contain the value. Uses the database
+    directly and requires the encryption key. You cannot undo an erasure: start with `--dry-run`.
     """
     settings = load_settings()
     archive = read_retention(settings.plugins_file).archive or settings.archive_dir

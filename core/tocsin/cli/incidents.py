@@ -54,34 +54,54 @@ _DETAILS = (
 def list_all(
     *,
     severity: Annotated[
-        Severity | None, choice_option(Severity, help="Filter by severity.")
+        Severity | None, choice_option(Severity, help="Only incidents with this severity.")
     ] = None,
     status: Annotated[
-        IncidentStatus | None, choice_option(IncidentStatus, help="Filter by status.")
+        IncidentStatus | None,
+        choice_option(IncidentStatus, help="Only incidents with this status."),
     ] = None,
     timespan: Annotated[
         str | None,
         typer.Option(
-            help="Only incidents that changed within this ISO 8601 duration, such as PT4H."
+            help="Only incidents that changed within this ISO 8601 duration before now, such as "
+            "PT4H."
         ),
     ] = None,
     assignee: Annotated[
-        str | None, typer.Option(help="Filter by assignee. For unassigned incidents, use `none`.")
+        str | None,
+        typer.Option(
+            help="Only incidents that are assigned to this person; `none` for unassigned incidents."
+        ),
     ] = None,
     disposition: Annotated[
         DispositionFilter | None,
-        choice_option(DispositionFilter, help="Filter by disposition."),
+        choice_option(
+            DispositionFilter,
+            help="Only incidents with this disposition; `none` for incidents without one.",
+        ),
     ] = None,
     acknowledged: Annotated[
         bool | None,
-        typer.Option("--acknowledged/--unacknowledged", help="Filter by acknowledgement."),
+        typer.Option(
+            "--acknowledged/--unacknowledged",
+            help="Only incidents that are acknowledged, or only those that are not.",
+        ),
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="Filter by tag.")] = None,
-    watcher: Annotated[str | None, typer.Option(help="Filter by watcher.")] = None,
-    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
-    title: Annotated[str | None, typer.Option(help="Filter by a part of the title.")] = None,
-    entity: Annotated[str | None, typer.Option(help="Filter by the value of an entity.")] = None,
-    technique: Annotated[str | None, typer.Option(help="Filter by ATT&CK technique.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only incidents with this tag.")] = None,
+    watcher: Annotated[str | None, typer.Option(help="Only incidents with this watcher.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Only incidents with this text in the title.")
+    ] = None,
+    entity: Annotated[
+        str | None, typer.Option(help="Only incidents with an entity that has this value.")
+    ] = None,
+    technique: Annotated[
+        str | None,
+        typer.Option(
+            help="Only incidents with this ATT&CK technique or a sub-technique, such as T1110."
+        ),
+    ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     api_key: ApiKey = None,
@@ -124,7 +144,10 @@ def show(
     api_key: ApiKey = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show an incident with its entities."""
+    """Show an incident with its entities and triage.
+
+    Requires an API key with the scope `incidents:read`.
+    """
     record = run_with_key(url, api_key, lambda api: api.call("GET", f"{INCIDENTS_PATH}/{number}"))
     entities = [f"{entity['kind']}:{entity['value']}" for entity in record["entities"]]
     shown = record if as_json else add_triage_columns(record, _DETAILS) | {"entities": entities}
@@ -143,8 +166,8 @@ def alerts(
 ) -> None:
     """List the alerts of an incident, the latest first.
 
-    With --json or --wide, each alert has its network flow and its record as the SIEM returned it.
-    Requires an API key with the scope `incidents:read`.
+    On a terminal, use --json or --wide to also show the network flow of each alert and the record
+    that the SIEM returned. Requires an API key with the scope `incidents:read`.
     """
     path = f"{INCIDENTS_PATH}/{number}/alerts"
     records = run_with_key(url, api_key, lambda api: api.collect(path, "alerts", limit=limit))
@@ -155,10 +178,16 @@ def alerts(
 def detections(
     *,
     timespan: Annotated[
-        str, typer.Option(help="Only dispositions set within this ISO 8601 duration, such as P30D.")
+        str,
+        typer.Option(
+            help="Only dispositions that were set within this ISO 8601 duration before now, such "
+            "as P30D."
+        ),
     ] = "P90D",
-    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Number of detections.")] = 50,
+    provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=200, help="Maximum number of alert titles.")
+    ] = 50,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
@@ -188,16 +217,18 @@ _MISMATCHES = Columns(
 def drift(
     *,
     mismatch: Annotated[
-        StatusMismatch | None, choice_option(StatusMismatch, help="Filter by kind.")
+        StatusMismatch | None, choice_option(StatusMismatch, help="Only mismatches of this kind.")
     ] = None,
-    destination: Annotated[str | None, typer.Option(help="Filter by destination.")] = None,
+    destination: Annotated[
+        str | None, typer.Option(help="Only tickets and objects of this destination.")
+    ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List tickets whose status does not match their incident.
+    """List tickets and other remote objects whose status does not match their incident.
 
     Requires an API key with the scope `incidents:read`.
     """

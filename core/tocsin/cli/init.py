@@ -18,8 +18,8 @@ _PRIVATE = 0o700
 def init() -> None:
     """Create plugins.toml and the data directory.
 
-    The output lists the next steps. Existing files are not changed. TOCSIN_PLUGINS_FILE and
-    TOCSIN_DATA_DIR change the locations.
+    Prints the next steps. Does not change existing files. To change the locations, set
+    TOCSIN_PLUGINS_FILE and TOCSIN_DATA_DIR.
     """
     settings = load_settings()
     access = _prepare_data_dir(settings.data_dir)
@@ -29,7 +29,7 @@ def init() -> None:
     print_text()
     print_text("Next, add a provider and a destination to the configuration, and run:")
     for command, purpose in (
-        ("check", "lists problems in the configuration"),
+        ("check", "checks the configuration and all connections"),
         ("serve", f"starts the service and its console, {settings.public_url}/"),
         ("admin sign-in-link", "prints a console sign-in link (run in another terminal)"),
     ):

@@ -46,7 +46,7 @@ from tocsin.validation import list_choices, suggest_nearest
 
 app = typer.Typer(no_args_is_help=True, help="Start, follow and read investigations.")
 
-SessionId = Annotated[str, typer.Argument(metavar="ID", help="ID of the session.")]
+SessionId = Annotated[str, typer.Argument(metavar="ID", help="ID of the investigation.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Print the ID and exit without waiting.")]
 
 _COLUMNS = Columns(
@@ -111,20 +111,24 @@ def start(
     ],
     *,
     persona: Annotated[
-        Persona, choice_option(Persona, help="Persona for which the report is written.")
+        Persona,
+        choice_option(
+            Persona, help="Audience of the report, which determines the depth of the investigation."
+        ),
     ] = Persona.ANALYST,
     provider: Annotated[
-        str | None, typer.Option(help="Limit the investigation to this provider.")
+        str | None,
+        typer.Option(help="Only investigate data of this provider. Default: all providers."),
     ] = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
     """Start an investigation and print its report.
 
-    The service runs the investigation. To stop waiting, press Ctrl+C: the investigation continues
-    in the background.
+    The service runs the investigation. To stop waiting, press Ctrl+C: the service continues the
+    investigation.
 
-    Exit status: 0 if it completed, 1 if it failed or was cancelled.
+    Exit status: 0 if the investigation completed or continues, 1 if it failed or was cancelled.
     """
     settings = load_settings()
     _require_text(query, "QUESTION")
@@ -150,7 +154,10 @@ def message(
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send a follow-up question and print the new report."""
+    """Send a follow-up question to an investigation and print the new report.
+
+    Exit status: 0 if the investigation completed or continues, 1 if it failed or was cancelled.
+    """
     _require_text(text, "MESSAGE")
 
     def send(connection: Connection) -> str:
@@ -164,7 +171,7 @@ def message(
 
 @app.command()
 def cancel(session_id: SessionId) -> None:
-    """Cancel a running investigation.
+    """Cancel a queued or running investigation.
 
     Has no effect on an investigation that has ended.
     """
@@ -181,7 +188,8 @@ def cancel(session_id: SessionId) -> None:
 @app.command("list")
 def list_(
     status: Annotated[
-        SessionStatus | None, choice_option(SessionStatus, help="Filter by status.")
+        SessionStatus | None,
+        choice_option(SessionStatus, help="Only investigations with this status."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
@@ -229,7 +237,8 @@ def _write_report(connection: Connection, session_id: str, form: ReportFormat) -
     found = investigations.load_report(connection, session_id)
     if found is None:
         raise OperatorError(
-            f"no report for session {session_id!r}: the ID is unknown, or no run has completed"
+            f"no report for investigation {session_id!r}: the ID is unknown, or no run has "
+            "completed"
         )
     return _WRITERS[form](found, investigations.describe_steps(connection, session_id))
 
@@ -241,7 +250,7 @@ def steps(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the ledger: every query, outcome and conclusion."""
+    """List the ledger of an investigation: every query, outcome and conclusion."""
 
     def find(connection: Connection) -> investigations.StepPage:
         _find(connection, session_id)
@@ -253,9 +262,9 @@ def steps(
 
 @app.command()
 def replay(session_id: SessionId, as_json: AsJson = False) -> None:
-    """Replay an investigation from its ledger and compare results.
+    """Replay an investigation from its ledger and compare the results.
 
-    Nothing is queried again. A difference means that the investigator, its settings or the ledger
+    No source is queried again. A difference means that the investigator, its settings or the ledger
     changed.
 
     Exit status: 0 if the result is the same, 1 if it differs.
@@ -337,14 +346,14 @@ def _show(found: dict[str, Any], waited: timedelta) -> None:
     if waited == _HINT_AFTER and found["status"] == SessionStatus.QUEUED:
         print_text(_NOT_STARTED, file=sys.stderr)
     progress = found["progress"]
-    status = f"{progress['phase'] or found['status']}, {progress['asked']} queries"
+    status = f"{progress['phase'] or found['status']}, queries: {progress['asked']}"
     print_progress(f"{status:<40}", end="" if found["status"] in _ACTIVE else "\n")
 
 
 def _find(connection: Connection, session_id: str) -> dict[str, Any]:
     found = investigations.find_session(connection, session_id, public_url="")
     if found is None:
-        raise OperatorError(f"no session with ID {session_id!r}")
+        raise OperatorError(f"no investigation with ID {session_id!r}")
     return found
 
 

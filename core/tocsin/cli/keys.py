@@ -26,17 +26,17 @@ _COLUMNS = Columns(
     ),
     brief=("key_id", "name", "status", "scopes", "expires_at", "last_used_at"),
 )
-KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="ID of the key.")]
+KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="ID of the API key.")]
 
 
 @app.command()
 def create(
     *,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the key.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the API key.")],
     scope: Annotated[
-        list[str], typer.Option(help=f"Scope (repeatable): {', '.join(sorted(Scope))}.")
+        list[str], typer.Option(help=f"Scope to grant (repeatable): {', '.join(sorted(Scope))}.")
     ],
-    description: Annotated[str | None, typer.Option(help="Purpose of the key.")] = None,
+    description: Annotated[str | None, typer.Option(help="Purpose of the API key.")] = None,
     expires_in_days: Annotated[
         int | None, typer.Option(help="Days until the key expires. Default: 365.")
     ] = None,
@@ -44,9 +44,9 @@ def create(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print it.
+    """Create an API key and print it.
 
-    Only the key goes to standard output.
+    Standard output contains only the key; details go to standard error.
     """
     body = {
         "name": name,
@@ -69,7 +69,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List keys."""
+    """List API keys, newest first."""
     records = run_on_api(
         url,
         token,
@@ -82,7 +82,7 @@ def list_all(
 def show(
     key_id: KeyId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Show a key."""
+    """Show the details of an API key, but not its value."""
     record = run_on_api(url, token, lambda api: api.call("GET", admin_path("api-keys", key_id)))
     print_record(record, _COLUMNS.every, as_json=as_json)
 
@@ -94,8 +94,8 @@ def rotate(
     grace_period_days: Annotated[
         int | None,
         typer.Option(
-            help="Days that the old value stays valid. Default: 7; with 0, it stops working "
-            "immediately."
+            help="Days for which the old value stays valid. Default: 7. With 0, the old value "
+            "stops working immediately."
         ),
     ] = None,
     expires_in_days: Annotated[
@@ -105,9 +105,9 @@ def rotate(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replace the value of a key and print the new one.
+    """Replace the value of an API key and print the new value.
 
-    Only the new value goes to standard output.
+    Standard output contains only the new value; details go to standard error.
     """
     body = {"grace_period_days": grace_period_days, "expires_in_days": expires_in_days}
     path = admin_path("api-keys", key_id, "rotate")
@@ -122,7 +122,7 @@ def rotate(
 def disable(
     key_id: KeyId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Disable a key permanently.
+    """Disable an API key permanently.
 
     Takes effect immediately, even for an old value in its grace period.
     """

@@ -32,7 +32,7 @@ Role = Annotated[
     ConsoleRole, typer.Option(help="Role in the console.", case_sensitive=False, show_choices=True)
 ]
 ExpiresInHours = Annotated[
-    int | None, typer.Option(help="Hours until the link expires. Default: 24; at most 168.")
+    int | None, typer.Option(help="Hours until the link expires, at most 168. Default: 24.")
 ]
 
 
@@ -48,9 +48,9 @@ def create(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a person and print a link for their first passkey.
+    """Create a person and print a link for adding their first passkey.
 
-    Only the link goes to standard output.
+    Standard output contains only the link; details go to standard error.
     """
     body = {"name": name, "role": role, "expires_in_hours": expires_in_hours}
     answer = run_on_api(url, token, lambda api: api.call("POST", admin_path("people"), body=body))
@@ -66,9 +66,10 @@ def link(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a link for another passkey of a person.
+    """Print a link with which a person can add another passkey.
 
-    Only the link goes to standard output. Earlier links of the person are no longer valid.
+    Standard output contains only the link; details go to standard error. Earlier links of the
+    person are no longer valid.
     """
     body, path = {"expires_in_hours": expires_in_hours}, admin_path("people", name, "passkey-link")
     answer = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
@@ -84,7 +85,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List people with the number of their passkeys."""
+    """List people by name, with the number of their passkeys."""
     records = run_on_api(
         url, token, lambda api: api.collect(admin_path("people"), "people", limit=limit)
     )
@@ -117,7 +118,7 @@ def change(
 def disable(
     name: PersonName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Disable a person, and end their sessions.
+    """Disable a person, end their sessions and revoke their links.
 
     Their passkeys are kept, but do not work until the person is enabled.
     """
@@ -128,7 +129,7 @@ def disable(
 def enable(
     name: PersonName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Enable a person, whose passkeys work again."""
+    """Enable a disabled person, so that their passkeys work again."""
     _update(name, {"enabled": True}, url, token, as_json=as_json)
 
 
@@ -164,7 +165,7 @@ def _update(
 
 
 def _print_link(answer: ResponseMembers, *, as_json: bool) -> None:
-    remark = f"link for {answer['name']}, which works once and until {answer['expires_at']}"
+    remark = f"the link for {answer['name']} works once, and expires at {answer['expires_at']}"
     print_secret(answer, "link", remark=remark, as_json=as_json)
 
 

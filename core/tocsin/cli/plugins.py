@@ -92,7 +92,7 @@ def explain(
 ) -> None:
     """Show what a plugin provides, its settings and its errors.
 
-    Running this command imports the plugin.
+    Imports the plugin.
 
     Exit status: 0 if the plugin can be used, 1 if it cannot.
     """
@@ -154,7 +154,7 @@ def _record(
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new plugin.")],
     *,
-    kind: Annotated[ScaffoldKind, choice_option(ScaffoldKind, help="What the plugin provides.")],
+    kind: Annotated[ScaffoldKind, choice_option(ScaffoldKind, help="Kind of plugin.")],
     folder: Annotated[
         Path, typer.Option(help="Parent directory of the new distribution.")
     ] = Path(),
@@ -162,7 +162,7 @@ def new(
 ) -> None:
     """Create a working plugin with tests and a README.
 
-    Prints the new directory. The next steps go to standard error.
+    Prints the path of the new directory. The next steps go to standard error.
     """
     scaffold = Scaffold(name, kind.value)
     made = scaffold.make(folder, [plugin.name for plugin in installed_plugins()])

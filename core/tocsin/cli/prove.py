@@ -32,16 +32,16 @@ def prove(
     since: Annotated[
         str,
         typer.Option(
-            help="Start of the period, such as 24h or 7d "
-            f"(maximum {accounting.LONGEST_PERIOD.days}d)."
+            help="Length of the period before now, such as 24h or 7d; at most "
+            f"{accounting.LONGEST_PERIOD.days}d."
         ),
     ] = "24h",
     head: Annotated[
         bool,
         typer.Option(
             "--head",
-            help="Only check that the database is not older than `head.json` in the data "
-            "directory.",
+            help="Only check that the database is not older than the state in `head.json` in the "
+            "data directory.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -49,9 +49,9 @@ def prove(
 ) -> None:
     """Account for everything read and delivered in a period.
 
-    Lists coverage, failures and undelivered events with their reasons, and nodes that do not work.
-    Checks that the database is not older than the state that a node last recorded on this machine
-    (`head.json`).
+    Lists coverage, failed reads, undelivered events with their reasons, and everything that is
+    unaccounted for. Checks that the database is not older than the state that a node last recorded
+    on this machine (`head.json` in the data directory).
 
     Exit status: 0 if everything is accounted for, 1 if it is not, 3 if the database does not accept
     writes.
@@ -94,7 +94,7 @@ def _parse_since(text: str) -> timedelta:
         raise OperatorError(f"--since: found {text!r}; {reason}") from None
     if not timedelta(0) < duration <= accounting.LONGEST_PERIOD:
         raise OperatorError(
-            f"--since: found {text!r}; use at most {accounting.LONGEST_PERIOD.days}d"
+            f"--since: found {text!r}; use a duration from 1s to {accounting.LONGEST_PERIOD.days}d"
         )
     return duration
 

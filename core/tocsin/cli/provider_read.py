@@ -33,8 +33,12 @@ _COLUMNS = Columns(("page", "stream", "kind", "id", "detail"))
 
 
 def read_provider(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name in [providers.<name>].")],
-    stream: Annotated[str | None, typer.Option(help="Only this stream.")] = None,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the provider in plugins.toml.")
+    ],
+    stream: Annotated[
+        str | None, typer.Option(help="Only read this stream. Default: all streams.")
+    ] = None,
     pages: Annotated[
         int,
         typer.Option(
@@ -46,10 +50,10 @@ def read_provider(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Read a provider as a first read does, and print its pages and rejections.
+    """Read a provider as for the first time, and print its pages and rejected records.
 
-    It stores nothing, and the service continues from its own position. Use it while you write a
-    plugin.
+    Stores nothing, and does not change the position from which the service reads. Use this command
+    while you develop a plugin.
 
     Exit status: 0 if everything was read, 1 if the provider failed.
     """

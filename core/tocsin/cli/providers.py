@@ -96,8 +96,8 @@ def disable(
 ) -> None:
     """Stop reading a provider until a given time, or until someone enables it.
 
-    Pushes are refused with 503, and backfills wait. After the stop, reads resume where they left
-    off.
+    During the stop, pushes are refused with status 503, and backfills wait. After the stop, reading
+    resumes where it left off.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -106,7 +106,7 @@ def disable(
 def enable(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """End the stop of a provider."""
+    """Enable a provider that was stopped with `tocsin providers disable`."""
     _switch(name, url, token, {"enabled": True}, as_json=as_json)
 
 
@@ -157,12 +157,12 @@ def _covered_until(record: dict[str, Any]) -> str | None:
 
 
 def coverage(
-    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only intervals of this provider.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the newest time intervals and whether each was read, lost or failed."""
+    """List the newest intervals in the coverage ledger, and whether each was read."""
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)
@@ -173,14 +173,14 @@ def coverage(
 
 
 def quarantine(
-    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only records of this provider.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of records.")] = 50,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
     """List the newest records that could not be parsed.
 
-    Each has its source, position and reason.
+    Shows the position of each record in its source, and why it could not be parsed.
     """
     settings = load_settings()
     if provider is not None:

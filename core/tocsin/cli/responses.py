@@ -43,7 +43,7 @@ def print_secret(answer: ResponseMembers, *members: str, remark: str, as_json: b
         print_json(answer)
     else:
         print_text("\t".join(answer[name] for name in members))
-        print_text(f"{remark}. Copy the secret now; it can't be shown again.", file=sys.stderr)
+        print_text(f"{remark}. Copy the output now: it cannot be shown again.", file=sys.stderr)
 
 
 class _FieldProblem(BaseModel):

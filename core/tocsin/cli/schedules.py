@@ -53,6 +53,7 @@ _UPCOMING = Columns(("due_at", "schedule_name", "schedule_id"), brief=("due_at",
 Schedule = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Name or ID of the schedule.")]
 _MOST_NAMES = 200  # on one page, to suggest the nearest of
 _ID = re.compile(r"sch_[0-9A-Z]{26}")
+_NAMED = re.compile(r"`([a-z_]+)`")
 
 
 def _add_definition_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,8 +72,14 @@ def _add_definition_options(command: Callable[..., None]) -> Callable[..., None]
     return command
 
 
+def _name_option(named: re.Match[str]) -> str:
+    """Return the option for a member that a description names, and other words as they are."""
+    name = named[1]
+    return f"--{name}" if name in ScheduleDefinition.model_fields else named[0]
+
+
 def _option(name: str) -> Parameter:
-    description = ScheduleDefinition.model_fields[name].description or ""
+    description = _NAMED.sub(_name_option, ScheduleDefinition.model_fields[name].description or "")
     kind: Any = Annotated[str | None, typer.Option(help=description)]
     if name == "failure_limit":
         kind = Annotated[int | None, typer.Option(help=description)]
@@ -88,9 +95,13 @@ def _option(name: str) -> Parameter:
 def list_all(
     *,
     status: Annotated[
-        str | None, typer.Option(help="Filter by status: active, disabled or deleted.")
+        str | None,
+        typer.Option(
+            help="Only schedules with this status: active, disabled or deleted. "
+            "Default: all except deleted."
+        ),
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="Filter by tag.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only schedules with this tag.")] = None,
     limit: Limit = 50,
     url: ApiUrl = None,
     token: AdminToken = None,
@@ -203,7 +214,7 @@ def runs(
     *,
     schedule: Schedule,
     state: Annotated[
-        str | None, typer.Option(help="Filter by state, such as failed or missed.")
+        str | None, typer.Option(help="Only runs in this state, such as failed or missed.")
     ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,

@@ -31,7 +31,10 @@ def search(
     query: Words,
     *,
     entities: Annotated[
-        bool, typer.Option("--entities", help="Search entities by value instead.")
+        bool,
+        typer.Option(
+            "--entities", help="Search entities by value, instead of incidents and investigations."
+        ),
     ] = False,
     limit: Limit = 50,
     as_json: AsJson = False,

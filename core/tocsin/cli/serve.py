@@ -42,8 +42,8 @@ def serve(
     Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
     SIGHUP reloads the configuration, or stops a service that runs in a terminal.
 
-    Exit status: 0 if it stopped gracefully, 3 if the database cannot be used, 4 if the stop was
-    forced.
+    Exit status: 0 if it stopped gracefully, 2 if the configuration is invalid, 3 if the database
+    cannot be used, 4 if the stop was forced.
     """
     if is_dev:
         from tocsin.cli.dev_server import DevServer

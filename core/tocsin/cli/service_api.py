@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 ApiUrl = Annotated[
     str | None,
     typer.Option(
-        "--url", envvar="TOCSIN_URL", help="Base URL of Tocsin. Default: from its settings."
+        "--url",
+        envvar="TOCSIN_URL",
+        help="Base URL of Tocsin. Default: the base URL in the settings.",
     ),
 ]
 AdminToken = Annotated[
@@ -37,7 +39,7 @@ AdminToken = Annotated[
     typer.Option(
         "--token",
         envvar="TOCSIN_ADMIN_TOKEN",
-        help="Admin token. Prefer the variable: other users can see command-line options.",
+        help="Admin token. Prefer the environment variable: other users can see options.",
     ),
 ]
 ApiKey = Annotated[
@@ -49,7 +51,12 @@ ApiKey = Annotated[
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]
-Search = Annotated[str | None, typer.Option(help="Filter by text.")]
+Search = Annotated[
+    str | None,
+    typer.Option(
+        help="Only entries with this text in the name, description, ID, creator or scopes."
+    ),
+]
 
 NULL = orjson.Fragment(b"null")
 """Sends null as a member of a body; members that are None are not sent."""

@@ -48,11 +48,13 @@ def support_bundle(
         typer.Option(
             "--output",
             "-o",
-            help="File to write (.tar.gz). Default: a file in the current directory.",
+            help="Archive to write (.tar.gz). Default: tocsin-support-<time>.tar.gz in the current "
+            "directory.",
         ),
     ] = None,
     log: Annotated[
-        Path | None, typer.Option("--log", help="Log file; its last 5 MiB are included.")
+        Path | None,
+        typer.Option("--log", help="Log file of the service, of which to include the last 5 MiB."),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Write the archive without confirmation.")
@@ -61,9 +63,9 @@ def support_bundle(
 ) -> None:
     """Collect diagnostics for a support case, without secrets.
 
-    Lists the files before it writes them. Secrets of the settings, of plugins.toml and of
-    destinations are removed from all of them, in every encoding that Tocsin knows. Names of hosts,
-    providers and destinations stay; incidents, events and reports are not included.
+    Lists the files of the archive before it is written. Secrets in the settings, in plugins.toml
+    and of destinations are removed from all files. Names of hosts, providers and destinations are
+    not removed. Incidents, events and reports are not included.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     now = SystemClock().now()
@@ -81,8 +83,8 @@ def support_bundle(
     print_text(f"{path} will contain:")
     for name, content in files.items():
         print_text(f"  {name:20}{len(content):>10,} bytes")
-    if not yes and not (sys.stdin.isatty() and typer.confirm("Write it?")):
-        raise OperatorError(f"{_REFUSED}; confirm it, or use --yes")
+    if not yes and not (sys.stdin.isatty() and typer.confirm("Write the archive?")):
+        raise OperatorError(f"{_REFUSED}; confirm the prompt, or use --yes")
     _write(path, files, now)
     print_text(f"written to {path}; review it before you share it")
 

@@ -18,7 +18,7 @@ _COLUMNS = Columns(
     ),
     brief=("name", "owner", "is_active", "suppressed_events", "ends_at", "reason"),
 )
-RuleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the rule.")]
+RuleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the suppression rule.")]
 
 
 @app.command()
@@ -28,26 +28,32 @@ def create(
     owner: Annotated[str, typer.Option(help="Person or team responsible for the rule.")],
     reason: Annotated[str, typer.Option(help="Why events are suppressed.")],
     until: Annotated[
-        str, typer.Option(metavar="TIME", help="End of the rule, such as 2026-12-04T18:00:00Z.")
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="End of the rule, such as 2026-12-04T18:00:00Z; at most 366 days from now.",
+        ),
     ],
-    provider: Annotated[str | None, typer.Option(help="Match this provider.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,
     title: Annotated[
         str | None,
-        typer.Option(metavar="PATTERN", help="Pattern for the title; * matches any text."),
+        typer.Option(metavar="PATTERN", help="Pattern for the whole title; * matches any text."),
     ] = None,
     entity: Annotated[
-        str | None, typer.Option(metavar="VALUE", help="Match an entity of the incident.")
+        str | None,
+        typer.Option(metavar="VALUE", help="Only incidents with an entity that has this value."),
     ] = None,
     cidr: Annotated[
-        str | None, typer.Option(help="Match an IP address of the incident by its network.")
+        str | None, typer.Option(help="Only incidents with an IP address in this network.")
     ] = None,
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a rule.
+    """Create a suppression rule.
 
-    Events of incidents that match all given conditions are not delivered.
+    Requires at least one of --provider, --title, --entity and --cidr. Events of incidents that
+    match all given conditions are not delivered.
     """
     body = {"name": name, "owner": owner, "reason": reason, "ends_at": until}
     conditions = {"provider": provider, "title": title, "entity": entity, "cidr": cidr}
@@ -61,7 +67,7 @@ def create(
 def list_all(
     *,
     active: Annotated[
-        bool, typer.Option("--active", help="Only list rules that have not ended.")
+        bool, typer.Option("--active", help="Only rules that have not ended.")
     ] = False,
     limit: Limit = 50,
     url: ApiUrl = None,
@@ -69,7 +75,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List rules with the number of suppressed events."""
+    """List suppression rules by name, with the number of suppressed events."""
     query = {"active": "true"} if active else {}
     path = admin_path("suppressions")
     records = run_on_api(
@@ -82,7 +88,7 @@ def list_all(
 def show(
     name: RuleName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Show a rule."""
+    """Show a suppression rule."""
     record = run_on_api(url, token, lambda api: api.call("GET", admin_path("suppressions", name)))
     print_record(record, _COLUMNS.every, as_json=as_json)
 
@@ -91,9 +97,9 @@ def show(
 def end(
     name: RuleName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """End a rule now.
+    """End a suppression rule now.
 
-    Events that were already suppressed are not delivered later.
+    Events that the rule has suppressed are not delivered later.
     """
     path = admin_path("suppressions", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))

@@ -64,8 +64,15 @@ def backfill(
         str,
         typer.Option("--from", help="Start time, such as 7d (7 days ago) or 2026-11-01T00:00:00Z."),
     ],
-    to: Annotated[str | None, typer.Option(help="End time. Default: now.")] = None,
-    alert: Annotated[bool, typer.Option("--alert", help="Send alerts for new incidents.")] = False,
+    to: Annotated[
+        str | None, typer.Option(help="End time, in a format of --from. Default: now.")
+    ] = None,
+    alert: Annotated[
+        bool,
+        typer.Option(
+            "--alert", help="Send alerts for new incidents. By default, no alerts are sent."
+        ),
+    ] = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="Exit without waiting for the backfill to finish.")
     ] = False,
@@ -73,10 +80,10 @@ def backfill(
 ) -> None:
     """Backfill a time range from a provider.
 
-    The service reads what changed in the range. Press Ctrl+C to stop waiting. The job continues in
-    the background, even after a restart of the service.
+    The service reads what changed in the range. To stop waiting, press Ctrl+C: the service
+    continues the backfill, even after a restart.
 
-    Exit status: 0 if the backfill succeeded or continues, 1 if it failed.
+    Exit status: 1 if the backfill failed; 0 if it completed, continues or was cancelled.
     """
     settings, now = load_settings(), SystemClock().now()
     start = parse_moment("--from", from_, now)
@@ -97,7 +104,7 @@ def backfill(
 
 @app.command()
 def backfills(
-    provider: Annotated[str | None, typer.Option(help="Filter by provider.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only backfills of this provider.")] = None,
     limit: Annotated[
         int, typer.Option(min=1, max=100_000, help="Maximum number of backfills.")
     ] = 50,
@@ -172,7 +179,7 @@ async def _follow(database: Database, made: dict[str, Any]) -> dict[str, Any]:
 
 def _describe_progress(found: dict[str, Any]) -> str:
     share = "" if found["progress"] is None else f"{found['progress']:.0%}, "
-    return f"{share}{found['records']} records, {found['new']} new, {found['changed']} updated"
+    return f"{share}records: {found['records']}, new: {found['new']}, changed: {found['changed']}"
 
 
 def _list(connection: Connection, limit: int, provider: str | None) -> incidents.BackfillPage:

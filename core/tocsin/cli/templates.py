@@ -55,7 +55,7 @@ def files(
 ) -> None:
     """Print the paths of the files used for a receiver.
 
-    These are the contract, the schema and the templates. Your own files replace shipped files of
+    These are the contract, the schema and the templates. Custom files replace built-in files with
     the same name.
     """
     configuration, _ = _load()
@@ -83,9 +83,13 @@ def _check_receiver(receiver: str, configuration: Configuration) -> None:
 @app.command()
 def render(
     receiver: Annotated[str, typer.Argument(metavar="RECEIVER", help="Name of the receiver.")],
-    event: Annotated[EventType, typer.Argument(metavar="EVENT", help="Event to render.")],
+    event: Annotated[
+        EventType,
+        typer.Argument(metavar="EVENT", help=f"Type of the event: {', '.join(EventType)}."),
+    ],
     part: Annotated[
-        str | None, typer.Option(help="Part of the payload. Default: all parts.")
+        str | None,
+        typer.Option(help="Name of a part of the payload to render. Default: all parts."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -30,7 +30,8 @@ def trace(
 ) -> None:
     """Trace an incident from the SIEM to its deliveries.
 
-    Shows its coverage, alert, events, deliveries, attempts, tickets, triage and investigations.
+    Shows the interval in which it was read, its alert, emergency stops, events, deliveries,
+    attempts, tickets, triage, investigations and write-backs.
     """
     found, removed = run_on_database(load_settings(), lambda database: database.read(_load, number))
     if removed is not None:

@@ -16,9 +16,9 @@ from tocsin.model import DispositionSource, IncidentDisposition
 INCIDENTS_PATH = "/api/v1/incidents"
 _NUMBER = {"min": 1, "max": 10**18 - 1}
 Numbers = Annotated[
-    list[int], typer.Argument(metavar="NUMBER...", help="Incident numbers.", **_NUMBER)
+    list[int], typer.Argument(metavar="NUMBER...", help="Numbers of the incidents.", **_NUMBER)
 ]
-Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Incident number.", **_NUMBER)]
+Number = Annotated[int, typer.Argument(metavar="NUMBER", help="Number of the incident.", **_NUMBER)]
 TRIAGED = ("assignee", "acknowledged_by", "disposition", "tags")
 TRIAGE_DETAILS = (
     *("acknowledged_at", "disposition_reason", "disposition_source", "disposition_by"),
@@ -52,14 +52,14 @@ def add_commands(app: typer.Typer) -> None:
 def _assign(
     numbers: Numbers,
     *,
-    to: Annotated[str | None, typer.Option("--to", help="The new assignee.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Name of the new assignee.")] = None,
     nobody: Annotated[bool, typer.Option("--nobody", help="Remove the assignee.")] = False,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Assign incidents to a person.
+    """Assign incidents to a person, or remove their assignee.
 
     Requires an API key with the scope `incidents:write`.
     """
@@ -79,7 +79,7 @@ def _acknowledge(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Acknowledge incidents.
+    """Acknowledge incidents, or remove their acknowledgement.
 
     Requires an API key with the scope `incidents:write`.
     """
@@ -91,7 +91,7 @@ def _classify(
     *,
     disposition: Annotated[
         IncidentDisposition | None,
-        choice_option(IncidentDisposition, "--as", help="The disposition."),
+        choice_option(IncidentDisposition, "--as", help="New disposition."),
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Reason for the disposition.")] = None,
     source: Annotated[
@@ -104,7 +104,7 @@ def _classify(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Set the disposition of incidents; the status at the SIEM does not change.
+    """Set or remove the disposition of incidents. Their status in the SIEM does not change.
 
     Requires an API key with the scope `incidents:write`.
     """
@@ -118,8 +118,10 @@ def _classify(
 def _tag(
     numbers: Numbers,
     *,
-    add: Annotated[list[str] | None, typer.Option("--add", help="A tag to add.")] = None,
-    remove: Annotated[list[str] | None, typer.Option("--remove", help="A tag to remove.")] = None,
+    add: Annotated[list[str] | None, typer.Option("--add", help="Tag to add (repeatable).")] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", help="Tag to remove (repeatable).")
+    ] = None,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
@@ -136,16 +138,19 @@ def _tag(
 def _link(
     numbers: Numbers,
     *,
-    add: Annotated[list[int] | None, typer.Option("--add", help="An incident to link.")] = None,
+    add: Annotated[
+        list[int] | None, typer.Option("--add", help="Number of an incident to link (repeatable).")
+    ] = None,
     remove: Annotated[
-        list[int] | None, typer.Option("--remove", help="An incident to unlink.")
+        list[int] | None,
+        typer.Option("--remove", help="Number of an incident to unlink (repeatable)."),
     ] = None,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Link incidents to each other, and unlink them.
+    """Link incidents to other incidents, and unlink them.
 
     Requires an API key with the scope `incidents:write`.
     """
@@ -156,16 +161,18 @@ def _link(
 def _watch(
     numbers: Numbers,
     *,
-    add: Annotated[list[str] | None, typer.Option("--add", help="A watcher to add.")] = None,
+    add: Annotated[
+        list[str] | None, typer.Option("--add", help="Name of a watcher to add (repeatable).")
+    ] = None,
     remove: Annotated[
-        list[str] | None, typer.Option("--remove", help="A watcher to remove.")
+        list[str] | None, typer.Option("--remove", help="Name of a watcher to remove (repeatable).")
     ] = None,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Add watchers to incidents and remove them.
+    """Add watchers to incidents and remove watchers from them.
 
     Requires an API key with the scope `incidents:write`.
     """
@@ -208,7 +215,7 @@ def _change(
 
 def _comment(
     number: Number,
-    text: Annotated[str, typer.Argument(help="Text of the comment.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the comment.")],
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,

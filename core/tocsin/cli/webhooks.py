@@ -15,19 +15,16 @@ app = typer.Typer(no_args_is_help=True, help="Generate webhook secrets and signi
 
 @app.command("new-secret")
 def new_secret(as_json: AsJson = False) -> None:
-    """Generate a shared secret for the `secret` setting.
-
-    Only the secret goes to standard output.
-    """
+    """Generate a shared secret for the `secret` setting of a webhook."""
     secret = _encode("whsec_", token_bytes(32))
     print_value("secret", secret, as_json=as_json)
 
 
 @app.command("new-signing-key")
 def new_signing_key(as_json: AsJson = False) -> None:
-    """Generate a signing key for the `signing_key` setting.
+    """Generate a signing key for the `signing_key` setting of a webhook.
 
-    Only the signing key goes to standard output. The public key, with which receivers verify
+    Standard output contains only the signing key. The public key, with which receivers verify
     signatures, goes to standard error; `tocsin check` also shows it.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -56,8 +56,8 @@ def run(tocsin, on_database, falcon):
     ("members", "warnings"),
     [
         ({}, []),
-        ({"status": None}, ["status is missing in the latest 1 records"]),
-        ({"display_name": ["x"]}, ["display_name is string[], not string, in the latest 1"]),
+        ({"status": None}, ["status is missing in the latest records (compared: 1)"]),
+        ({"display_name": ["x"]}, ["display_name is string[], not string, in the latest records"]),
     ],
 )
 async def test_live_records_are_compared_with_the_contract(run, falcon, members, warnings):

@@ -128,7 +128,7 @@ async def test_a_created_key_alone_is_on_standard_output_and_can_be_used_at_once
     assert KEY.fullmatch(out)
     key = (await admin.read("/api/admin/api-keys"))["api_keys"][0]
     assert f"key {key['key_id']}, expires at 2026-12-21T12:00:00.000Z" in remarks
-    assert "Copy the secret now" in remarks
+    assert "Copy the output now" in remarks
     assert out.strip() not in remarks
     assert (key["name"], key["description"]) == ("playbooks", "of the night shift")
     assert key["scopes"] == ["incidents:read", "search:read"]

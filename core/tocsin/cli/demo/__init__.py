@@ -8,8 +8,9 @@ import typer
 def demo() -> None:
     """Run the service with a simulated sensor and a webhook receiver until Ctrl+C.
 
-    All data is in data/demo in the current directory. DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT
-    change the directory and the ports; port 0 selects any free port.
+    Stores all data in data/demo in the current directory. To change the directory or the ports, set
+    the environment variables DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT. Port 0 selects any free
+    port.
     """
     from tocsin.cli.demo.session import run_demo
 

@@ -47,12 +47,12 @@ Tables = Sequence[tuple[str, PluginSettings]]
 def doctor(as_json: AsJson = False) -> None:
     """Diagnose problems with the machine, database and configuration.
 
-    Examines the clock, disks, file permissions, the schema, settings and privileges of the
-    database, poolers, the read replica, the intake, DNS names, proxies, certificate expiry, loop
-    lag, roles and destinations. Suggests a remedy for each problem and warning. Changes nothing.
-    `tocsin check` also signs in to every connected system.
+    Examines the clock, disks, file permissions, the database, the read replica, the intake, DNS
+    names, proxies, certificates, node roles, delays, retention and destinations. Suggests a remedy
+    for each problem and warning. Changes nothing, except that it creates the stream of the intake
+    if this stream is missing. To also test the credentials for other systems, run `tocsin check`.
 
-    Exit status: 0 if there are no problems, 1 if there is one. Warnings do not count.
+    Exit status: 0 if there are no problems, 1 if there are any. Warnings do not affect it.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     findings = asyncio.run(examine())

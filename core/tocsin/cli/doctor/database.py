@@ -36,7 +36,7 @@ from tocsin.store.tables import metadata
 _UNSAFE = {
     "fsync": "a power failure can lose commits and damage the database",
     "full_page_writes": "a power failure can damage the database",
-    "synchronous_commit": "a power failure can lose deliveries and numbers reported as stored",
+    "synchronous_commit": "a power failure can lose data that was already reported as stored",
 }
 """Parameters of PostgreSQL that have to be on."""
 # A role that owns none of the tables leaves upgrades to their owner
@@ -72,7 +72,8 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
     for limit in await database.read(find_missing_limits):
         area.warn(
             f"session limit not in effect: {limit}",
-            "forward `SET` to PostgreSQL in the pooler, or set the limit with `ALTER ROLE`",
+            "configure the pooler to forward `SET` to PostgreSQL, or set the limit with "
+            "`ALTER ROLE`",
         )
     for found, remedy in await database.read(lambda connection: list(_examine_server(connection))):
         area.warn(found, remedy)
@@ -86,7 +87,7 @@ def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
             rest = "not counted yet" if key.remaining is None else str(key.remaining)
             area.warn(
                 f"the encryption key is being changed; values encrypted with {key.id}: {rest}",
-                "keep both keys configured until `tocsin db keys` shows this one as retired",
+                f"keep both keys configured until `tocsin db keys` shows {key.id} as `retired`",
             )
         elif key.state is EncryptionKeyState.RETIRED and key.id in vault.key_ids:
             area.warn(
@@ -111,7 +112,10 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     current = dict(map(tuple, connection.execute(text(query))))
     for name, why in _UNSAFE.items():
         if current.get(name) == "off":
-            yield f"{name} is off: {why}", f"ALTER SYSTEM SET {name} = on, then reload PostgreSQL"
+            yield (
+                f"{name} is off: {why}",
+                f"run `ALTER SYSTEM SET {name} = on`, then reload PostgreSQL",
+            )
     used = connection.scalar(text("SELECT count(*) FROM pg_stat_activity")) or 0
     most = int(current.get("max_connections", 0))
     if most - used < _NEEDED:
@@ -122,10 +126,10 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     missing = [name for name in metadata.tables if not _has_access(connection, name)]
     if missing:
         found = f"missing privileges on: {', '.join(sorted(missing))}"
-        yield found, "make the service user the owner of these tables"
+        yield found, "make the database user the owner of these tables"
     if not connection.scalar(text(_MAY_UPGRADE)):
         yield (
-            "this user is not allowed to create tables, so `tocsin db upgrade` fails",
+            "the database user is not allowed to create tables, so `tocsin db upgrade` fails",
             "grant the user CREATE on the schema, or upgrade as the owner",
         )
 

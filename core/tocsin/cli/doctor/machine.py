@@ -55,7 +55,7 @@ def examine_disks(area: Area, settings: Settings) -> None:
 def _examine_disk(area: Area, shown: str, folder: Path) -> None:
     disk, files = shutil.disk_usage(folder), os.statvfs(folder)
     share = disk.free / disk.total
-    found = f"{shown}: {disk.free / 2**30:.1f} GiB ({share:.0%}) free"
+    found = f"{shown}: {disk.free / 2**30:.1f} GiB free ({share:.0%} of the disk)"
     remedy = (
         "free up disk space, or set [retention] in plugins.toml; "
         "see docs/operators/growth.md#retention"
@@ -87,7 +87,7 @@ def examine_files(area: Area, settings: Settings, secrets: Iterable[Path]) -> No
     for path in filter(None, (settings.plugins_file, settings.templates_dir)):
         if path.exists() and path.stat().st_mode & _WRITABLE:
             is_safe = False
-            area.warn(f"{path} is writable by other users", f"chmod go-w {path}")
+            area.warn(f"{path} is writable by users other than its owner", f"chmod go-w {path}")
     if is_safe:
         area.note(f"files with secrets, readable only by their owner: {len(private)}")
 

@@ -174,9 +174,9 @@ async def examine_certificates(
 def _judge(area: Area, place: str, certificate: x509.Certificate, now: datetime) -> None:
     end = certificate.not_valid_after_utc
     if end < now:
-        area.fail(f"{place}: the certificate expired on {isoformat(end)}", "renew it")
+        area.fail(f"{place}: the certificate expired on {isoformat(end)}", "renew the certificate")
     elif end < now + EXPIRY:
-        area.warn(f"{place}: the certificate expires on {isoformat(end)}", "renew it")
+        area.warn(f"{place}: the certificate expires on {isoformat(end)}", "renew the certificate")
     else:
         area.note(f"{place}: the certificate is valid until {isoformat(end)}")
 

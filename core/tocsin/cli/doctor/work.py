@@ -39,8 +39,8 @@ PERIOD = timedelta(hours=24)
 _LATE = timedelta(hours=1)
 _UNINDEXED = 10_000
 _ENABLING = {
-    StopKind.DESTINATION: "`tocsin destinations enable NAME`",
-    StopKind.PROVIDER: "`tocsin providers enable NAME`",
+    StopKind.DESTINATION: "`tocsin destinations enable {}`",
+    StopKind.PROVIDER: "`tocsin providers enable {}`",
 }
 _SHOWN = 3  # anomalies of one kind
 
@@ -67,7 +67,7 @@ def examine_work(
         for name, stop in load_stops(connection, kind, now).items():
             area.warn(
                 f"{kind}s.{name}: stopped {stop.describe()}",
-                f"to end the stop, run {_ENABLING[kind]}",
+                f"to end the stop, run {_ENABLING[kind].format(name)}",
             )
     until = load_read_until(connection)
     for provider in configuration.providers:
@@ -78,7 +78,7 @@ def examine_work(
             "report it to the plugin's author; see docs/operators/diagnose.md#degraded-plugins",
         )
     unindexed = count_unindexed(connection)
-    found = f"incident changes that are not in the search index: {unindexed}"
+    found = f"incident changes not yet in the search index: {unindexed}"
     if unindexed > _UNINDEXED:
         area.warn(
             found, "check that a node with the role `investigate` is running, and read its log"
@@ -135,9 +135,7 @@ def examine_roles(connection: Connection, area: Area, now: datetime) -> None:
             f"add `{role}` to TOCSIN_ROLES on a node, or start a node with this role",
         )
     if not missing:
-        area.note(
-            f"{len(nodes)} running: {', '.join(sorted(nodes))}; together they have every role"
-        )
+        area.note(f"running nodes, which together have every role: {', '.join(sorted(nodes))}")
 
 
 def examine_destinations(
@@ -175,7 +173,9 @@ def _examine_state(
         remedy = f"run `tocsin destinations test {destination.name}`"
         area.fail(f"{name}: paused after repeated failures", remedy)
     elif destination.state is DestinationState.DISABLED and oldest is not None:
-        area.warn(f"{name}: disabled, but deliveries are waiting", "enable it, or delete it")
+        area.warn(
+            f"{name}: disabled, but deliveries are waiting", "enable or delete the destination"
+        )
     elif oldest is not None and now - oldest > _LATE:
         minutes = (now - oldest) // timedelta(minutes=1)
         area.warn(
