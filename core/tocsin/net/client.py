@@ -43,7 +43,6 @@ from tocsin.time_limits import TimeLimits
 
 # Below the 5 s after which common servers close an idle connection: a POST at that moment
 # fails, and repeating it is not safe.
-_log = structlog.get_logger()
 _KEEPALIVE_SECONDS = 4
 _LOOK_UP_SECONDS = 2.0
 _REMEMBERED_URLS = 256
@@ -114,6 +113,7 @@ class GuardedClient:
         self._tls = tls
         self._proxy = proxy
         self._time_limits = TimeLimits()
+        self._log = structlog.get_logger().bind()  # otherwise bound again for each request
         self._sessions: dict[AddressPolicy, aiohttp.ClientSession] = {}
         # A check costs a tenth of a request; resolved addresses are never cached.
         self._admit = lru_cache(_REMEMBERED_URLS)(self._judge)
@@ -173,7 +173,7 @@ class GuardedClient:
         except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             # Without the cause: aiohttp's errors contain the full URL, which may hold a token.
             raise self._classify_failure(error, target.url) from None
-        _log.debug("request sent", method=method, to=target.origin, status=response.status)
+        self._log.debug("request sent", method=method, to=target.origin, status=response.status)
         return response
 
     def _find_kept(self, target: _Target) -> KeptConnections:
