@@ -171,7 +171,7 @@ async def _check_database(
     file = HeadFile(settings.data_dir, identify_location(url))
     is_missing = is_sqlite(url) and not sqlite_file(url).exists()
     if is_missing and not file.load([]):
-        report.note("database", f"{sqlite_file(url)} will be created at first startup")
+        report.note("database", f"{sqlite_file(url)} does not exist; `tocsin serve` creates it")
         return
     if is_missing:
         report.fail("database", describe_past(file) or "missing")

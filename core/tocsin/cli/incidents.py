@@ -220,7 +220,7 @@ def drift(
         StatusMismatch | None, choice_option(StatusMismatch, help="Only mismatches of this kind.")
     ] = None,
     destination: Annotated[
-        str | None, typer.Option(help="Only tickets and objects of this destination.")
+        str | None, typer.Option(help="Only tickets and other objects of this destination.")
     ] = None,
     limit: Limit = 50,
     url: ApiUrl = None,

@@ -106,7 +106,7 @@ def disable(
 def enable(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Enable a provider that was stopped with `tocsin providers disable`."""
+    """Enable a stopped provider."""
     _switch(name, url, token, {"enabled": True}, as_json=as_json)
 
 

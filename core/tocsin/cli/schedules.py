@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
@@ -14,6 +16,7 @@ from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.responses import ResponseMembers
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, ServiceApi, admin_path, run_on_api
 from tocsin.errors import OperatorError
+from tocsin.fields import format_duration
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.validation import suggest_nearest
 
@@ -56,14 +59,21 @@ _ID = re.compile(r"sch_[0-9A-Z]{26}")
 _NAMED = re.compile(r"`([a-z_]+)`")
 
 
-def _add_definition_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the `**given` of a command by an option for each member of a definition."""
+def _add_definition_options(
+    command: Callable[..., None], *, shows_defaults: bool = False
+) -> Callable[..., None]:
+    """Replace the `**given` of a command by an option for each member of a definition.
+
+    With `shows_defaults`, the help of each option contains the default of its member.
+    """
     own = [
         parameter
         for parameter in signature(command, eval_str=True).parameters.values()
         if parameter.kind is not parameter.VAR_KEYWORD
     ]
-    given = [_option(name) for name in ScheduleDefinition.model_fields]
+    given = [
+        _option(name, shows_default=shows_defaults) for name in ScheduleDefinition.model_fields
+    ]
     parameters = sorted([*own, *given], key=lambda option: option.default is not Parameter.empty)
     parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -78,15 +88,20 @@ def _name_option(named: re.Match[str]) -> str:
     return f"--{name}" if name in ScheduleDefinition.model_fields else named[0]
 
 
-def _option(name: str) -> Parameter:
-    description = _NAMED.sub(_name_option, ScheduleDefinition.model_fields[name].description or "")
+def _option(name: str, *, shows_default: bool) -> Parameter:
+    member = ScheduleDefinition.model_fields[name]
+    description = _NAMED.sub(_name_option, member.description or "")
+    default = member.default
+    if shows_default and isinstance(default, str | timedelta):
+        shown = format_duration(default) if isinstance(default, timedelta) else default
+        description += f" Default: {shown}."
     kind: Any = Annotated[str | None, typer.Option(help=description)]
     if name == "failure_limit":
         kind = Annotated[int | None, typer.Option(help=description)]
     elif name == "tags":
         kind = Annotated[
             list[str] | None,
-            typer.Option("--tag", help=f"{description.removesuffix('.')} (repeatable)."),
+            typer.Option("--tag", help="Tag for filtering (repeatable)."),
         ]
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
@@ -128,7 +143,7 @@ def show(
 
 
 @app.command()
-@_add_definition_options
+@partial(_add_definition_options, shows_defaults=True)
 def create(
     *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")],

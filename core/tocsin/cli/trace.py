@@ -23,7 +23,7 @@ TraceLine = tuple[int, dict[str, Any]]
 
 def trace(
     number: Annotated[
-        int, typer.Argument(metavar="NUMBER", min=1, max=10**18 - 1, help="Incident number.")
+        int, typer.Argument(metavar="NUMBER", min=1, max=10**18 - 1, help="Number of the incident.")
     ],
     as_json: AsJson = False,
     wide: Wide = False,
