@@ -40,12 +40,12 @@ from tocsin.web.problems import ProblemError, describe_error
 PASSKEY_SIGN_IN = "/sign-in/passkey"
 MAX_LABEL = 100
 _NO_SCRIPT = (
-    "The browser sent no passkey. Passkeys need scripts: allow scripts for this address, and try "
-    "again."
+    "The browser sent no passkey. Passkeys require JavaScript: allow JavaScript for this site, and "
+    "try again."
 )
 _INVALID_LINK = (
-    "This link is invalid, has expired or was already used. Ask an admin for a new link, from the "
-    "page People of the console or from `tocsin people link`."
+    "This link is invalid, has expired or was already used. Ask an admin for a new link: "
+    "admins create links on the console page People, or with `tocsin people link`."
 )
 
 

@@ -91,7 +91,7 @@ async def add(api: Api, managed_by: ManagedBy, **settings: object) -> None:
 
 
 async def test_where_there_is_none_it_is_said_how_to_make_one(person):
-    assert "Create a destination here" in await person.text("/destinations")
+    assert "Create one here" in await person.text("/destinations")
     assert 'action="/admin/new-destination"' in await person.html("/destinations")
 
 
@@ -212,7 +212,7 @@ async def test_what_is_wrong_is_said_at_its_field_and_the_rest_stays(person):
     assert 'value="schedule-disabled" checked' in html
     assert "<script>" not in html
     assert SECRET not in html
-    assert "Secrets were not saved" in html
+    assert "The form does not keep secrets" in html
 
 
 async def test_a_name_that_is_taken_is_said(soar):

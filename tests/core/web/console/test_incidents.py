@@ -431,7 +431,7 @@ async def test_investigating_an_incident_leads_to_the_investigation(api, person,
     assert f"What happened in incident {number}?" in await person.text(page)
     query = {"query": f"What happened in incident {number}?", "persona": "executive"}
     text = await person.submit(page, f"{page}/investigate", **query)
-    assert "Investigation started." in text
+    assert "Investigation queued." in text
     assert "queued" in text
     row = await api.services.database.read(
         lambda c: c.execute(select(sessions.c.persona, sessions.c.created_by)).one()

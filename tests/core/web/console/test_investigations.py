@@ -95,7 +95,7 @@ async def test_a_wrong_filter_is_told_what_is_right(person, query):
 async def test_what_is_started_is_followed_on_its_page(api, person):
     fields = {"query": "Is 203.0.113.7 still at it?", "persona": "executive", "provider": "edge"}
     text = await person.submit(LIST, f"{LIST}/start", **fields)
-    for words in ("Investigation started.", "203.0.113.7", "executive", "edge", "queued"):
+    for words in ("Investigation queued.", "203.0.113.7", "executive", "edge", "queued"):
         assert words in text
 
 

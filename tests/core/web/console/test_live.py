@@ -46,7 +46,7 @@ async def test_a_page_that_does_not_update_itself_says_so(api, person, path):
 async def test_a_page_that_updates_itself_says_that_it_needs_scripts_for_that(person):
     html = await person.html("/providers")
     [words] = re.findall("<noscript>(.*?)</noscript>", html, re.DOTALL)
-    assert "Without scripts, this page does not update automatically." in words
+    assert "Without JavaScript, this page does not update automatically." in words
 
 
 @pytest.mark.parametrize("path", ["/live/", "/live/providers"])

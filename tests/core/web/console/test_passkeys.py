@@ -295,7 +295,7 @@ async def test_without_scripts_the_page_says_what_to_do(api, admin, ben):
     for path, fields in ((SIGN_IN, {}), (LINK, {"code": code})):
         response = await ben.send(path, **fields)
         assert response.status == 422
-        assert "allow scripts for this address" in await response.text()
+        assert "allow JavaScript for this site" in await response.text()
     page = await (await api.client.get("/sign-in")).text()
     assert "<noscript>" in page
 

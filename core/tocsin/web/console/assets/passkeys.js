@@ -7,7 +7,7 @@ const encode = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
 /** Messages for errors of the browser, by their names. */
 const faults = {
   InvalidStateError: "This device already has a passkey for you. Sign in with it, or use another device.",
-  NotAllowedError: "The browser used no passkey. Try again.",
+  NotAllowedError: "No passkey was used: the request was cancelled or timed out. Try again.",
   NotSupportedError: "This device can't store a passkey for this console. Use another device or a security key.",
 };
 

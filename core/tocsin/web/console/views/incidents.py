@@ -265,7 +265,7 @@ ACTIONS = (
         path=f"{_ONE}/investigate",
         handler=start_investigation,
         page=_ONE,
-        message="Investigation started.",
+        message="Investigation queued.",
         body=read_question,
         after="/investigations/{session_id}",
     ),

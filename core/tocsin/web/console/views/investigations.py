@@ -135,7 +135,7 @@ ACTIONS = (
         path=f"{_ALL}/start",
         handler=start_investigation,
         page=_ALL,
-        message="Investigation started.",
+        message="Investigation queued.",
         body=read_question,
         after=_ONE,
     ),
@@ -143,7 +143,7 @@ ACTIONS = (
         path=f"{_ONE}/message",
         handler=send_session_message,
         page=_ONE,
-        message="Follow-up question sent. The investigation continues.",
+        message="Follow-up question sent. The investigation is queued again.",
         body=_message_in,
     ),
     ConsoleAction(

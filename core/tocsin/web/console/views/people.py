@@ -17,7 +17,7 @@ _ROLES: Mapping[ConsoleRole, str] = {
     ConsoleRole.AUDITOR: "reads everything, including the audit log",
     ConsoleRole.ANALYST: "reads, triages, investigates and resends",
     ConsoleRole.OPERATOR: "also manages destinations, stops and schedules",
-    ConsoleRole.ADMIN: "may do everything",
+    ConsoleRole.ADMIN: "can do everything",
 }
 """The access of each role, from the least to the most."""
 
@@ -129,7 +129,7 @@ ACTIONS = (
         path=f"{_ONE}/delete",
         handler=api.delete_person,
         page=_ONE,
-        message="Person deleted with their passkeys. Their sessions ended.",
+        message="Person deleted, including their passkeys. Their sessions ended.",
         after=_LIST,
     ),
 )

@@ -123,7 +123,7 @@ ACTIONS = (
         handler=update_provider,
         page="/providers",
         body=read_stop,
-        message="Provider disabled. It is not read, and its pushes are refused.",
+        message="Provider disabled. Tocsin does not read it, and rejects its pushes.",
     ),
     ConsoleAction(
         path="/providers/{provider}/start",

@@ -168,7 +168,7 @@ ACTIONS = (
         path=f"{_ONE}/disable",
         handler=api.disable_schedule,
         page=_ONE,
-        message="Schedule disabled. An active run is not interrupted.",
+        message="Schedule disabled. A run in progress continues, and waiting runs are skipped.",
     ),
     ConsoleAction(
         path=f"{_ONE}/delete",

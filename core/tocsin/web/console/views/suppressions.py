@@ -46,6 +46,6 @@ ACTIONS = (
         path=f"{_LIST}/{{name}}/end",
         handler=api.disable_suppression,
         page=_LIST,
-        message="Suppression rule ended. It suppresses no more events.",
+        message="Suppression rule ended. It no longer suppresses events.",
     ),
 )
