@@ -133,6 +133,8 @@ def settle(connection: Connection) -> None:
     """Run what databases do within minutes by themselves, outside of a transaction."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("VACUUM ANALYZE")
+        # loading thousands of incidents in one transaction leaves a version of these rows for each
+        connection.exec_driver_sql("VACUUM FULL incident_counts")
         connection.exec_driver_sql("CHECKPOINT")
     else:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close()
