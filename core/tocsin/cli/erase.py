@@ -26,7 +26,7 @@ def erase(
     ],
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the number of changes without making them.")
+        bool, typer.Option("--dry-run", help="Count the changes without making them.")
     ] = False,
     as_json: AsJson = False,
     wide: Wide = False,
