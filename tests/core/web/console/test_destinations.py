@@ -222,7 +222,7 @@ async def test_a_name_that_is_taken_is_said(soar):
 async def test_a_channel_that_there_is_not_has_no_form(person):
     for plugin in ("carrier-pigeon", "%3Cscript%3E", ""):
         text = await person.text(f"/admin/new-destination?plugin={plugin}", 404)
-        assert "There is no enabled channel plugin" in text
+        assert "is not enabled in plugins.toml" in text
 
 
 async def test_the_list_says_how_each_does(api, soar, clock):

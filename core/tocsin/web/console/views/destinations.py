@@ -107,7 +107,7 @@ async def _channel(request: PageRequest, plugin: str) -> Mapping[str, Any]:
         if channel["plugin"] == plugin:
             found: Mapping[str, Any] = channel
             return found
-    raise ProblemError(404, f"There is no enabled channel plugin {plugin!r} in plugins.toml.")
+    raise ProblemError(404, f"The channel plugin {plugin!r} is not enabled in plugins.toml.")
 
 
 def _new(form: Form) -> Mapping[str, Any]:
