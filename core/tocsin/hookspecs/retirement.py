@@ -23,7 +23,7 @@ class ApiRetirement:
     source: str
     """The vendor's page with the announcement."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The values of settings with which the provider uses this API; empty for always."""
+    """Settings with which the provider uses this API; if empty, it always uses the API."""
 
     def applies(self, settings: Any) -> bool:
         """Return whether a provider with these settings uses this API."""

@@ -30,14 +30,14 @@ class SyncMeters:
             "change",
         )
         self.records = metrics.counter(
-            "tocsin_sync_records_total", "Records read, of any kind", "provider"
+            "tocsin_sync_records_total", "Records that this node read, of any kind", "provider"
         )
         self.rejected = metrics.counter(
-            "tocsin_sync_rejected_total", "Records quarantined", "provider"
+            "tocsin_sync_rejected_total", "Records that this node quarantined", "provider"
         )
         self.reads = metrics.counter(
             "tocsin_sync_reads_total",
-            "Reads of a stream, by outcome",
+            "Reads of a provider's streams by this node, by outcome",
             "provider",
             "outcome",
         )

@@ -81,12 +81,12 @@ class ScheduleMetrics:
         )
         self._lateness = metrics.histogram(
             "tocsin_schedule_lateness_seconds",
-            "Delay of runs after their due time",
+            "Delay of scheduled runs after their due time",
             _LATENESS,
         )
         self._failures = metrics.counter(
             "tocsin_schedule_failures_total",
-            "Failed scheduled runs completed by this node, by cause",
+            "Failed runs of schedules that this node recorded, by cause",
             "cause",
         )
         self._disabled = metrics.counter(
@@ -94,7 +94,7 @@ class ScheduleMetrics:
         )
         self._not_taken_up = metrics.counter(
             "tocsin_schedule_not_taken_up_total",
-            "Runs that no node claimed in time, as detected by this node",
+            "Runs of schedules that no node claimed in time, as detected by this node",
         )
         for state in FIRE_OUTCOMES:  # start at 0, or the first event would not show as an increase
             self._fires.labels(state.value).inc(0)

@@ -38,7 +38,7 @@ class DeliveryMeters:
     def __init__(self, metrics: Metrics) -> None:
         self.ended = metrics.counter(
             "tocsin_delivery_attempts_total",
-            "Attempts made by this node, by outcome",
+            "Delivery attempts of this node, by outcome",
             "destination",
             "outcome",
         )
@@ -49,7 +49,7 @@ class DeliveryMeters:
         )
         self.duration = metrics.histogram(
             "tocsin_delivery_attempt_duration_seconds",
-            "Duration of attempts",
+            "Duration of delivery attempts of this node",
             _DURATIONS,
             "destination",
         )

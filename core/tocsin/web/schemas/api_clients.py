@@ -47,7 +47,7 @@ class CreatedApiClient(ResponseModel):
 
     id: str
     client_id: str
-    client_secret: str = Field(description="Shown only once.")
+    client_secret: str = Field(description="Secret of the client; shown only once.")
     name: str
     scopes: list[Scope]
     token_endpoint: str = Field(description="URL for obtaining access tokens.")
@@ -86,7 +86,9 @@ class ApiClientItem(ResponseModel):
     scopes: list[Scope]
     created_by: str
     created_at: datetime
-    last_used_at: datetime | None = Field(description="Accurate to about a minute.")
+    last_used_at: datetime | None = Field(
+        description="Time of the last use, accurate to about a minute."
+    )
 
 
 class ApiClientList(ResponseModel):

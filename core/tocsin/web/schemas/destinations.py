@@ -224,6 +224,6 @@ class SampleOutcome(ResponseModel):
     status: int | None = Field(description="HTTP status code, if any.")
     duration_ms: int
     reason: str | None = Field(description="Reason why the event was not delivered.")
-    response: str = Field(description="Beginning of the response.")
+    response: str = Field(description="Beginning of the receiver's response.")
     remote_id: str | None = Field(description="ID of the object in the receiver.")
     remote_url: str | None = Field(description="Link to the object in the receiver.")

@@ -118,7 +118,9 @@ class IncidentQuery(QueryModel):
     until: Timestamp | None = Field(
         default=None, description="Only incidents that occurred before this time."
     )
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
+    limit: int = Field(
+        default=50, ge=1, le=200, description="Maximum number of incidents to return."
+    )
     cursor: CursorField | None = Field(
         default=None, description="The `next_cursor` of the previous page."
     )
@@ -220,10 +222,10 @@ class IncidentItem(ResponseModel):
     title: str
     description: str
     severity: Severity
-    raw_severity: str | None = Field(description="Original value in the SIEM.")
+    raw_severity: str | None = Field(description="Severity, as the SIEM reports it.")
     severity_assumed: bool = Field(description="True if the SIEM's severity is unknown.")
     status: IncidentStatus
-    raw_status: str | None = Field(description="Original value in the SIEM.")
+    raw_status: str | None = Field(description="Status, as the SIEM reports it.")
     merged_into: str | None = Field(
         description="`external_id` of the incident into which this one was merged."
     )
@@ -261,7 +263,7 @@ class IncidentTrend(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {}
 
-    hours: list[IncidentTrendHour] = Field(description="The earliest first.")
+    hours: list[IncidentTrendHour] = Field(description="Hours, the earliest first.")
 
 
 class IncidentAlert(ResponseModel):

@@ -140,7 +140,7 @@ class InvestigationFindings(ResponseModel):
         ]
     }
 
-    findings: list[dict[str, Any]] = Field(description="As in the report.")
+    findings: list[dict[str, Any]] = Field(description="Findings of the report.")
     total: int
 
 
@@ -168,7 +168,7 @@ class InvestigationEntities(ResponseModel):
         ]
     }
 
-    entities: list[dict[str, Any]] = Field(description="As in the report.")
+    entities: list[dict[str, Any]] = Field(description="Entities of the report.")
     total: int
 
 
@@ -189,7 +189,7 @@ class InvestigationTimeline(ResponseModel):
         ]
     }
 
-    timeline: list[dict[str, Any]] = Field(description="As in the report.")
+    timeline: list[dict[str, Any]] = Field(description="Timeline of the report.")
     total: int
 
 
@@ -227,7 +227,7 @@ class SessionStepDetail(SessionStep):
         "answer": [{"entity": {"kind": "ip", "value": "203.0.113.7"}, "incident_count": 4}]
     }
 
-    answer: Any = Field(description="Null if there is no answer.")
+    answer: Any = Field(description="Answer to the query; null if there is none.")
 
 
 class SessionSteps(ResponseModel):

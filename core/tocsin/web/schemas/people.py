@@ -54,7 +54,7 @@ class PasskeyLink(ResponseModel):
 
     name: str
     role: ConsoleRole
-    link: str = Field(description="Shown only once.")
+    link: str = Field(description="Link for creating a passkey; shown only once.")
     expires_at: datetime
 
 
@@ -112,7 +112,7 @@ class PersonItem(ResponseModel):
     created_at: datetime
     disabled_at: datetime | None
     link_expires_at: datetime | None = Field(
-        description="End of the unused link; null if there is none."
+        description="Expiry of the person's unused link; null if there is none."
     )
     passkeys: list[PasskeyItem]
 

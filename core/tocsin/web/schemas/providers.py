@@ -97,9 +97,9 @@ class ProviderItem(ResponseModel):
     name: str
     plugin: str
     state: str = Field(
-        description="`waiting`: no node is reading it. `degraded`: it is read, but with the defect "
-        "in `reason`. `pushed`: it only receives pushes. `disabled`: a person has stopped it. "
-        "`absent`: not loaded, with the reason. "
+        description="`waiting`: no node is reading the provider. `degraded`: it is read, but with "
+        "the defect in `reason`. `pushed`: it only receives pushes. `disabled`: a person has "
+        "stopped it. `absent`: it is not loaded, for the reason in `reason`. "
         "`removed`: no longer in this node's `plugins.toml`.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
@@ -119,7 +119,9 @@ class ProviderItem(ResponseModel):
         description="Capabilities beyond reading new records: `refresh`, `backfill`, `push`."
     )
     streams: list[StreamProgress]
-    drift: list[DriftedField] = Field(description="Required fields that the records lack.")
+    drift: list[DriftedField] = Field(
+        description="Required fields that have been missing, or of another type, for a day."
+    )
     retirements: list[RetiringApi] = Field(
         description="APIs that are retired, or will be within 180 days."
     )
@@ -194,7 +196,7 @@ class BackfillItem(ResponseModel):
     provider: str
     origin: BackfillOrigin = Field(
         description="`operator`: somebody requested the backfill; `lost`: Tocsin started it, "
-        "because it could not read the range before."
+        "because an earlier read of the range failed."
     )
     alert: bool
     state: BackfillState

@@ -162,13 +162,13 @@ class ScheduleItem(ResponseModel):
     persona: Persona
     provider: str | None
     cron: str | None
-    interval: str | None = Field(description="ISO 8601 duration.")
+    interval: str | None = Field(description="Time between runs: an ISO 8601 duration.")
     timezone: str
-    jitter: str | None = Field(description="ISO 8601 duration.")
+    jitter: str | None = Field(description="Maximum random delay: an ISO 8601 duration.")
     starts_at: datetime | None
     ends_at: datetime | None
-    timeout: str = Field(description="ISO 8601 duration.")
-    misfire_grace: str = Field(description="ISO 8601 duration.")
+    timeout: str = Field(description="Maximum duration of a run, in ISO 8601.")
+    misfire_grace: str = Field(description="Maximum delay of a run: an ISO 8601 duration.")
     overlap: Overlap
     failure_limit: int | None
     tags: list[str]
@@ -198,7 +198,7 @@ class ScheduleDetail(ScheduleItem):
     }
 
     upcoming: list[datetime] = Field(
-        description="The next three fire times; empty unless it is active."
+        description="Times of the next three runs, with jitter; empty unless it is active."
     )
 
 
@@ -235,10 +235,12 @@ class ScheduleRun(ResponseModel):
     )
     session_id: str | None = Field(description="Session of the run.")
     cause: FailureCause | None = Field(description="Cause of the failure.")
-    reason: str | None = Field(description="Explanation of the failure or missed run.")
+    reason: str | None = Field(description="Reason why the run failed, was skipped or was missed.")
     fire_at: datetime = Field(description="Scheduled time.")
     due_at: datetime = Field(description="Scheduled time plus jitter.")
-    until: datetime | None = Field(description="Last fire time, if there are several.")
+    until: datetime | None = Field(
+        description="Last fire time, without jitter, if the run represents several."
+    )
     started_at: datetime | None
     ended_at: datetime | None
     duration_ms: int | None

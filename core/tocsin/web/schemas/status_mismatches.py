@@ -34,7 +34,9 @@ class RemoteObjectItem(ResponseModel):
     destination: str
     remote_id: str
     remote_url: str | None
-    status: str | None = Field(description="Null if the receiver no longer has the object.")
+    status: str | None = Field(
+        description="Status in the receiver; null if it no longer has the object."
+    )
     resolution: str | None
     is_open: bool | None
     status_changed_at: datetime = Field(description="When this status was first read.")
@@ -121,7 +123,7 @@ class RemoteStatusSummary(ResponseModel):
 
     destination: str
     objects: int = Field(description="Number of objects whose status was read.")
-    mismatches: int = Field(description="Number of these objects that do not match their incident.")
+    mismatches: int = Field(description="Number of objects that do not match their incident.")
     failing_since: datetime | None = Field(
         description="Time since which reading fails; null if it does not fail."
     )

@@ -237,7 +237,7 @@ class ChangedMember(ResponseModel):
 
     name: str = Field(description="Name of the member, or `comments` for a new comment.")
     from_: str | list[str] | list[int] | None = Field(alias="from")
-    to: str | list[str] | list[int] | None = Field(description="For a comment, its ID.")
+    to: str | list[str] | list[int] | None = Field(description="New value; for a comment, its ID.")
 
 
 class TracedTriage(ResponseModel):
