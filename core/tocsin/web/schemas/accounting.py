@@ -52,9 +52,7 @@ class _SourceInterval(ResponseModel):
     provider: str
     stream: str = Field(description="The provider's stream, such as `changed`.")
     source: str = Field(description="The provider's name for the file or source that was read.")
-    from_: int | str = Field(
-        alias="from", description="Start of the interval: a time, or a byte offset."
-    )
+    from_: int | str = Field(alias="from", description="Start: a time, or a byte offset.")
     to: int | str = Field(description="End of the interval, exclusive.")
 
 
@@ -190,17 +188,13 @@ class Trace(ResponseModel):
     coverage: CoverageInterval
     alert: AlertOutcome
     events: list[TracedEvent]
-    remote_objects: list[TracedRemoteObject] = Field(
-        description="Tickets of the incident, and similar objects."
-    )
-    siem_closure: SiemClosure | None = Field(
-        description="Latest closure of the incident at its SIEM."
-    )
+    remote_objects: list[TracedRemoteObject] = Field(description="Tickets and similar objects.")
+    siem_closure: SiemClosure | None = Field(description="Latest closure at the SIEM.")
     triage: list[TracedTriage] = Field(
         description=f"Changes of the triage, oldest first: at most the latest {MAX_HISTORY}."
     )
     stops: list[PastStop] = Field(
-        description="Emergency stops that delayed the incident or its deliveries, newest first."
+        description="Stops that delayed the incident or its deliveries, newest first."
     )
     investigations: list[TracedInvestigation] = Field(
         description="Investigations that examined the incident, newest first; at most "
@@ -379,7 +373,7 @@ class Proof(ResponseModel):
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
     waiting_pushes: list[WaitingPushes] = Field(
-        description="Pushes that the intake has accepted and that are not stored yet."
+        description="Accepted pushes that are not stored yet."
     )
     stops: list[PastStop] = Field(description="Emergency stops in the period, newest first.")
     incidents: dict[str, int] = Field(
@@ -388,9 +382,7 @@ class Proof(ResponseModel):
     )
     triage: PeriodTriage
     remote_statuses: list[RemoteStatusSummary]
-    siem_closures: dict[str, int] = Field(
-        description="Number of closures of incidents at SIEMs, by state."
-    )
+    siem_closures: dict[str, int] = Field(description="Closures at SIEMs, by state.")
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     changes: dict[str, int] = Field(
         description="Number of changes that plugins or destinations follow, by outcome."

@@ -98,9 +98,7 @@ class ApiKeyItem(ResponseModel):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
-    last_used_at: datetime | None = Field(
-        description="Time of the last use, accurate to about a minute."
-    )
+    last_used_at: datetime | None = Field(description="Last use, accurate to about a minute.")
     last_rotated_at: datetime | None
     previous_key_expires_at: datetime | None = Field(
         description="Expiry of the previous value; null if it is no longer valid."

@@ -72,4 +72,4 @@ class EndedSessions(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"ended": 2}
 
-    ended: int = Field(description="Number of ended sessions.")
+    ended: int = Field(description="Number of sessions.")

@@ -50,4 +50,4 @@ class DetectionItem(ResponseModel):
 class DetectionList(ResponseModel):
     """Detections by their number of false positives."""
 
-    detections: list[DetectionItem] = Field(description="Alert titles, most false positives first.")
+    detections: list[DetectionItem] = Field(description="Most false positives first.")

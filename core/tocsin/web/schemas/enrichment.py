@@ -51,9 +51,7 @@ class EnrichmentChange(ResponseModel):
     entity: EntityItem
     enricher: str
     difference: EnrichmentDifference
-    enrichment: EntityEnrichment | None = Field(
-        description="Current result; null if there is none."
-    )
+    enrichment: EntityEnrichment | None = Field(description="Null if there is no current result.")
 
 
 class NotEnriched(ResponseModel):

@@ -174,7 +174,7 @@ class GraphNeighborhood(ResponseModel):
     }
 
     entity: GraphNode
-    nodes: list[LabeledNode] = Field(description="Nodes, nearest first.")
+    nodes: list[LabeledNode] = Field(description="Nearest first.")
     edges: list[GraphEdge]
     complete: bool = Field(description="False if nodes or edges are omitted because of a limit.")
 
@@ -214,8 +214,8 @@ class GraphStatistics(ResponseModel):
         "edges": [{"name": "involves", "count": 1000, "relation": "gte"}]
     }
 
-    nodes: list[GraphCount] = Field(description="Number of nodes by kind.")
-    edges: list[GraphCount] = Field(description="Number of edges by type.")
+    nodes: list[GraphCount] = Field(description="By kind.")
+    edges: list[GraphCount] = Field(description="By type.")
 
 
 class StixBundle(BaseModel):

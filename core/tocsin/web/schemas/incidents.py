@@ -118,9 +118,7 @@ class IncidentQuery(QueryModel):
     until: Timestamp | None = Field(
         default=None, description="Only incidents that occurred before this time."
     )
-    limit: int = Field(
-        default=50, ge=1, le=200, description="Maximum number of incidents to return."
-    )
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
     cursor: CursorField | None = Field(
         default=None, description="The `next_cursor` of the previous page."
     )

@@ -120,7 +120,7 @@ class ProviderItem(ResponseModel):
     )
     streams: list[StreamProgress]
     drift: list[DriftedField] = Field(
-        description="Required fields that have been missing, or of another type, for a day."
+        description="Required fields that were missing or changed for a day."
     )
     retirements: list[RetiringApi] = Field(
         description="APIs that are retired, or will be within 180 days."

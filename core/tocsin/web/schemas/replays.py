@@ -83,7 +83,7 @@ class Replay(ResponseModel):
     id: str
     state: ReplayState
     filter: ReplayFilter
-    total: int = Field(description="Number of matching deliveries when the replay was created.")
+    total: int = Field(description="Number of matches at creation.")
     replayed: int = Field(description="Number of deliveries queued so far.")
     created_by: str
     created_at: datetime

@@ -47,7 +47,7 @@ class NewSuppressionRule(BodyModel):
     }
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)] = Field(
-        description="Name of the rule; no later rule can have the same name."
+        description="Name of the rule; it cannot be used again."
     )
     owner: Name = Field(description="Person or team responsible for the rule.")
     reason: Annotated[
