@@ -17,9 +17,14 @@ from tocsin.delivery import count_missed_events, release_missed_events
 from tocsin.errors import OperatorError
 from tocsin.registry import Configuration, PlannedChange, load_configuration
 from tocsin.settings import load_settings
+from tocsin.stops import StopKind, load_stops
 from tocsin.store import Database
 
 _COLUMNS = Columns(("section", "name", "action"))
+_ENABLE = {
+    StopKind.DESTINATION: "`tocsin destinations enable NAME`",
+    StopKind.PROVIDER: "`tocsin providers enable NAME`",
+}
 _ACTIONS = {"create": "create", "change": "change", "restore": "enable", "disable": "disable"}
 
 
@@ -54,19 +59,29 @@ def apply(
     # Imported here, because the node imports every package
     from tocsin.node import plan_file
 
-    async def work(database: Database) -> tuple[list[PlannedChange], str | None]:
+    async def work(database: Database) -> tuple[list[PlannedChange], list[str]]:
         steps = await database.write(plan_file if dry_run else _apply, configuration)
+        notes = await database.read(_describe_stops)
         if send_missed:
-            return steps, f"events routed again: {await database.write(_send_missed)}"
-        missed = await database.read(count_missed_events)
-        found = f"events that matched no destination before a configuration was applied: {missed}"
-        advice = f"{found}; to route them, run `tocsin apply --send-missed`"
-        return steps, advice if missed else None
+            notes.append(f"events routed again: {await database.write(_send_missed)}")
+        elif missed := await database.read(count_missed_events):
+            found = "events that matched no destination before a configuration was applied"
+            notes.append(f"{found}: {missed}; to route them, run `tocsin apply --send-missed`")
+        return steps, notes
 
-    steps, note = run_on_database(settings, work)
+    steps, notes = run_on_database(settings, work)
     print_records([asdict(step) for step in steps], _COLUMNS, as_json=as_json, wide=wide)
-    if note is not None:
+    for note in notes:
         print_text(note, file=sys.stderr)
+
+
+def _describe_stops(connection: Connection) -> list[str]:
+    now = SystemClock().now()
+    return [
+        f"{kind}s.{name}: still stopped {stop.describe()}; to end the stop, run {_ENABLE[kind]}"
+        for kind in StopKind
+        for name, stop in load_stops(connection, kind, now).items()
+    ]
 
 
 def _send_missed(connection: Connection) -> int:

@@ -24,10 +24,11 @@ _COLUMNS = Columns(
         "failures",
         "held_until",
         "updated_at",
+        "detail",
     ),
-    brief=("name", "plugin", "state", "failures", "held_until", "reason"),
+    brief=("name", "plugin", "state", "failures", "held_until", "reason", "detail"),
 )
-_DETAILS = (*_COLUMNS.every, "waiting", "dead", "detail", "stop", "settings", "secrets")
+_DETAILS = (*_COLUMNS.every, "waiting", "dead", "stop", "settings", "secrets")
 _RESUMED = (*_COLUMNS.every, "released")
 _OUTCOME = (
     "outcome",

@@ -304,8 +304,8 @@ class Endpoint:
     """Work before the transaction, such as hashing."""
     action: str | None = None
     """Action in the audit log."""
-    role: ConsoleRole = ConsoleRole.ADMIN
-    """The least role that may change something with it in the console."""
+    role: ConsoleRole | None = None
+    """The least role that may use it in the console; None for `console_role` to decide."""
     idempotent: bool = False
     """Whether it takes an Idempotency-Key."""
     is_conditional: bool = False
@@ -317,3 +317,15 @@ class Endpoint:
     """Problems of its own, in addition to those of its access, query and body."""
     other_statuses: tuple[int, ...] = ()
     """Other statuses with the same response."""
+
+    @property
+    def console_role(self) -> ConsoleRole:
+        """The least role that may use it in the console.
+
+        Without a declared role, viewers may read what is public or what API keys may read, and the
+        rest is for admins.
+        """
+        if self.role is not None:
+            return self.role
+        is_read = self.method == "GET" and self.access in {*Scope, AccessRole.PUBLIC}
+        return ConsoleRole.VIEWER if is_read else ConsoleRole.ADMIN

@@ -33,6 +33,7 @@ from tocsin.registry import ManagedBy
 from tocsin.schedules import DisabledReason, Schedule, create_schedule, disable_schedule
 from tocsin.schedules.records import load_schedules
 from tocsin.settings import Settings
+from tocsin.stops import StopKind, StopOrder, begin_stop
 from tocsin.store.tables import audit, destinations, events, schedules, sequences
 
 SECRET = "whsec_" + "QUJD" * 10
@@ -98,6 +99,7 @@ def run(migrated_url, tmp_path):
         if isinstance(result.exception, OperatorError):
             assert result.stdout == ""
             return 2, str(result.exception)
+        run.notes = result.stderr
         return result.exit_code, result.stdout
 
     return run
@@ -116,6 +118,20 @@ async def test_it_shows_what_it_took_and_a_second_time_nothing(run, write, datab
     made = await database.read(load_destination, "soc")
     assert made.settings["secret"] == {"env": "SOC_SECRET"}
     assert (made.created_by, made.revision) == (f"local:{getuser()}", 2)
+
+
+async def test_stops_that_stay_in_force_are_named(run, write, database, clock):
+    write(soc="")
+    await run()
+    order = StopOrder(by="ana", reason="flood")
+    await database.write(begin_stop, StopKind.DESTINATION, "soc", order, clock.now())
+    write(soc='timeout = "9s"')
+    status, out = await run()
+    assert (status, out) == (0, "destinations\tsoc\tchange\n")
+    assert run.notes == (
+        "destinations.soc: still stopped by ana (reason: flood), until someone enables it; "
+        "to end the stop, run `tocsin destinations enable NAME`\n"
+    )
 
 
 async def test_each_step_is_an_entry_of_the_audit_log(run, write, database):

@@ -38,7 +38,7 @@ async def run(*arguments: str) -> tuple[int, str]:
 
 async def test_the_list_is_a_line_for_each(api):
     moment = "2026-11-21T12:00:00.000Z"
-    assert await run("list") == (0, f"soar\twebhook\tapi\tactive\t\t0\t\t{moment}\n")
+    assert await run("list") == (0, f"soar\twebhook\tapi\tactive\t\t0\t\t{moment}\t\n")
     assert await run("list", "--state", "paused") == (0, "")
     status, words = await run("list", "--state", "gone")
     assert (status, "active, paused, disabled, deleted" in words) == (2, True)

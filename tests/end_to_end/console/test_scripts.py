@@ -139,8 +139,15 @@ async def test_a_filter_takes_the_time_of_the_viewer_and_sends_utc(darwin: Page)
 @pytest.mark.full
 async def test_incidents_are_triaged_with_the_keyboard_alone(window: Page):
     await window.goto("/incidents")
-    for key in "jxjxje":
+    await window.keyboard.press("?")
+    await expect(window.locator(".keys kbd").first).to_be_in_viewport()
+    await window.keyboard.press("Escape")
+    await expect(window.locator(".keys kbd").first).to_be_hidden()
+    for key in "jxjxa":
         await window.keyboard.press(key)
+    await expect(window.locator(".selection [name=assignee]")).to_be_focused()
+    await window.keyboard.press("Escape")
+    await window.keyboard.press("e")
     await expect(window.locator(".worklist :checked")).to_have_count(2)
     await expect(window.locator(".selection [name=disposition]")).to_be_focused()
     await window.keyboard.type("dup")

@@ -62,12 +62,12 @@ class ActionHandler:
         self._sessions = sessions
         self._render = render
         self._endpoint = find_endpoint(action.handler)
-        confirm = partial(sessions.confirm, role=self._endpoint.role)
+        confirm = partial(sessions.confirm, role=self._endpoint.console_role)
         self._changing = MutationHandler(self._endpoint, services, confirm)
 
     async def perform(self, request: web.Request) -> web.StreamResponse:
         """Redirect to the next page, or render the page with the error."""
-        user = await self._sessions.admit(request, self._endpoint.role)
+        user = await self._sessions.admit(request, self._endpoint.console_role)
         form = await read_fields(request)
         self._sessions.require_own_form(request, user, form)
         try:

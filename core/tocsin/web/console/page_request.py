@@ -73,6 +73,7 @@ class PageRequest:
     ) -> Response:
         """Return the response of the endpoint with its version, like `ask`."""
         endpoint = find_endpoint(handler)
+        self.user.require(endpoint.console_role)
         call = self.call(endpoint, self.path if path is None else path, query)
         if iscoroutinefunction(handler):
             return await cast("AsyncHandler", handler)(call)

@@ -87,6 +87,13 @@ class SignedInUser:
         begun_at = self.session.begun_at
         return begun_at is not None and now - begun_at <= RECENT
 
+    def require(self, role: ConsoleRole) -> None:
+        """Raise ProblemError (403) if the user lacks a permission of a role."""
+        if not self.session.role.includes(role):
+            raise ProblemError(
+                403, f"The role {role} is required. You have the role {self.session.role}."
+            )
+
     @cached_property
     def form_token(self) -> str:
         """Token that each form of the user must send."""
@@ -118,10 +125,7 @@ class ConsoleSessions:
         if user.session.is_due(self._services.clock.now()):
             user = await self._check(request, user)
         await self._record_use(user)
-        if not user.session.role.includes(role):
-            raise ProblemError(
-                403, f"The role {role} is required. You have the role {user.session.role}."
-            )
+        user.require(role)
         return user
 
     async def _record_use(self, user: SignedInUser) -> None:

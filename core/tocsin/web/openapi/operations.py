@@ -137,8 +137,8 @@ def describe(endpoint: Endpoint, errors: ErrorResponses) -> dict[str, Any]:
     }
     if isinstance(endpoint.access, Scope):
         operation["x-required-scope"] = endpoint.access.value
-    if endpoint.method != "GET" and endpoint.access in {*Scope, AccessRole.ADMIN}:
-        operation["x-console-role"] = endpoint.role.value
+    if endpoint.access in {*Scope, AccessRole.ADMIN}:
+        operation["x-console-role"] = endpoint.console_role.value
     if endpoint.body is not None:
         operation["requestBody"] = _request_body(endpoint.body, endpoint)
     return operation | {"responses": _responses(endpoint, errors)}

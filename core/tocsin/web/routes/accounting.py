@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from tocsin import accounting
+from tocsin.credentials import ConsoleRole
 from tocsin.incidents import find_removed
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.record_problems import INCIDENT_NOT_FOUND, INCIDENT_REMOVED
@@ -38,6 +39,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/trace/{number}",
         access=AccessRole.ADMIN,
+        role=ConsoleRole.VIEWER,
         summary="Trace one incident from the read to each delivery attempt",
         handler=get_incident_trace,
         response=Trace,
@@ -47,6 +49,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/proof",
         access=AccessRole.ADMIN,
+        role=ConsoleRole.VIEWER,
         summary="Audit a period: reads, deliveries and anomalies",
         handler=get_proof,
         may_lag=True,

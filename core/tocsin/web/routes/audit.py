@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from tocsin import audit
+from tocsin.credentials import ConsoleRole
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response, total_fields
 from tocsin.web.schemas.audit import LIST, AuditList, AuditQuery
@@ -35,6 +36,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/audit",
         access=AccessRole.ADMIN,
+        role=ConsoleRole.AUDITOR,
         summary="List audit entries and counts of rejected requests, newest first",
         handler=list_audit_entries,
         may_lag=True,

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from tocsin.credentials import ConsoleRole
 from tocsin.delivery import ChannelOffer
 from tocsin.registry import OfferedKind, PluginDescription
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
@@ -138,6 +139,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/admin/channels",
         access=AccessRole.ADMIN,
+        role=ConsoleRole.VIEWER,
         summary="List channel kinds for destinations",
         handler=list_channels,
         response=ChannelList,

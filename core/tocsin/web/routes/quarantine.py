@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from tocsin import incidents
+from tocsin.credentials import ConsoleRole
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response, total_fields
 from tocsin.web.record_problems import QUARANTINED_RECORD_NOT_FOUND
@@ -42,6 +43,7 @@ ENDPOINTS = (
         method="GET",
         path=_QUARANTINE,
         access=AccessRole.ADMIN,
+        role=ConsoleRole.VIEWER,
         summary="List records that could not be parsed, newest first",
         handler=list_quarantine,
         may_lag=True,
@@ -52,6 +54,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_QUARANTINE}/{{record_id}}",
         access=AccessRole.ADMIN,
+        role=ConsoleRole.VIEWER,
         summary="Get a record that could not be parsed, with its content",
         handler=get_quarantined_record,
         is_brief=True,

@@ -64,7 +64,10 @@ async def test_a_page_offers_no_form_that_would_be_refused(api, role):
     person = Person(api)
     await person.sign_in(role)
     patterns = [
-        (re.compile(re.sub(r"{\w+}", "[^/]+", action.path)), find_endpoint(action.handler).role)
+        (
+            re.compile(re.sub(r"{\w+}", "[^/]+", action.path)),
+            find_endpoint(action.handler).console_role,
+        )
         for action in ACTIONS
     ]
     offered = set()
@@ -95,7 +98,9 @@ async def test_a_change_is_refused_once_the_role_is_lost_meanwhile(api):
 
 def test_credentials_stay_with_admins_and_the_rest_below_admin_with_operators():
     changes = [each for each in ENDPOINTS if each.method != "GET"]
-    admins = {"/".join(each.path.split("/")[:4]) for each in changes if each.role == "admin"}
+    admins = {
+        "/".join(each.path.split("/")[:4]) for each in changes if each.console_role == "admin"
+    }
     assert {path for path in admins if path.startswith("/api/admin")} == {
         "/api/admin/api-keys",
         "/api/admin/api-clients",
@@ -105,5 +110,24 @@ def test_credentials_stay_with_admins_and_the_rest_below_admin_with_operators():
         "/api/admin/reload",
     }
     public = [each for each in changes if each.path.startswith("/api/v1")]
-    assert {each.role for each in public} == {ConsoleRole.ANALYST}
+    assert {each.console_role for each in public} == {ConsoleRole.ANALYST}
     assert all(each.access is not AccessRole.PUBLIC for each in public)
+
+
+def test_each_endpoint_names_who_may_read_it():
+    reads = [each for each in ENDPOINTS if each.method == "GET"]
+    closed = {
+        each.path: each.console_role
+        for each in reads
+        if each.access is AccessRole.ADMIN and each.console_role != "viewer"
+    }
+    assert {path for path, role in closed.items() if role == "auditor"} == {"/api/admin/audit"}
+    assert {"/".join(path.split("/")[:4]) for path, role in closed.items() if role == "admin"} == {
+        "/api/admin/api-keys",
+        "/api/admin/api-clients",
+        "/api/admin/console-sessions",
+        "/api/admin/people",
+        "/api/admin/plugins",
+    }
+    public = [each for each in reads if each.path.startswith("/api/v1")]
+    assert {each.console_role for each in public} == {"viewer"}

@@ -265,6 +265,13 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
+/** Escape closes the list of keys, and leads from the fields back to the selected incident. */
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  document.querySelector("details.keys")?.removeAttribute("open");
+  if (event.target.closest(".selection")) document.querySelector(".worklist tr:has(:checked) th a")?.focus();
+});
+
 /** Select or clear all incidents of the list. */
 document.addEventListener("change", (event) => {
   if (!event.target.matches(".select-all")) return;
