@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tocsin.model import Delivery, Entity, EntityKind, Event, EventType
+from tocsin.model import Delivery, Entity, EntityKind, Event, EventType, IncidentDisposition
 
 _NOTABLE = ("malicious", "suspicious")
 _FIRST = 1
@@ -33,6 +33,21 @@ def build_object_key(event: Event) -> str:
     Each series of a schedule's failures has its own key: the previous object may be closed.
     """
     return f"{event.key}/{event.id}" if is_failure(event) else event.key
+
+
+def build_note_title(event: Event) -> str:
+    """Return the title of the note that an event adds to an object."""
+    return {
+        EventType.INVESTIGATION_COMPLETED: "Tocsin: investigation completed",
+        EventType.INVESTIGATION_FAILED: "Tocsin: scheduled investigation failed",
+        EventType.SCHEDULE_DISABLED: "Tocsin: schedule disabled",
+    }.get(event.template_type, "Tocsin")
+
+
+def find_disposition(event: Event) -> IncidentDisposition | None:
+    """Return the disposition of the event's incident; None without one, or for other events."""
+    found = event.data.get("disposition")
+    return None if found is None else IncidentDisposition(found)
 
 
 def list_known_objects(delivery: Delivery) -> Sequence[str]:

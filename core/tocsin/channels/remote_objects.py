@@ -20,7 +20,9 @@ from typing_extensions import TypeVar
 
 from tocsin.channels.event_fields import (
     Observable,
+    build_note_title,
     build_object_key,
+    find_disposition,
     is_about_object,
     is_failure,
     list_known_objects,
@@ -37,6 +39,7 @@ from tocsin.model import (
     Delivery,
     Event,
     EventType,
+    IncidentDisposition,
     Json,
     Receipt,
     RemoteStatus,
@@ -169,7 +172,8 @@ class ObjectChannel(Channel[S]):
 
     def render_note(self, delivery: Delivery) -> str | None:
         """Return the note of an event in Markdown; None if the event adds no note."""
-        return None if _is_alert(delivery.event) else delivery.render(self.note_part).decode()
+        is_alert = delivery.event.event_type is EventType.INCIDENT_ALERT
+        return None if is_alert else delivery.render(self.note_part).decode()
 
     @abstractmethod
     async def list_notes(self, identifier: str) -> Sequence[str]:
@@ -182,6 +186,18 @@ class ObjectChannel(Channel[S]):
     @abstractmethod
     async def close(self, identifier: str, reason: str) -> None:
         """Close an open object."""
+
+    async def close_as(
+        self,
+        identifier: str,
+        reason: str,
+        disposition: IncidentDisposition | None,  # noqa: ARG002 - for platforms with resolutions
+    ) -> None:
+        """Close an open object with the resolution for a disposition; by default, like `close`.
+
+        Override this method if operators map dispositions to the platform's resolutions.
+        """
+        await self.close(identifier, reason)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Add the reason to a closed object, unless the object already has the reason.
@@ -328,7 +344,7 @@ class ObjectChannel(Channel[S]):
         if is_failure(event) and delivery.previous_remote_id == identifier:
             return False  # it created the object, or is noted there
         signed = f"{text[:_MOST_NOTE]}\n\nTocsin event {event.id}"
-        await self.add_note(identifier, _note_title(event), signed)
+        await self.add_note(identifier, build_note_title(event), signed)
         return True
 
     def _expect_searchable(self, delivery: Delivery) -> None:
@@ -355,7 +371,7 @@ class ObjectChannel(Channel[S]):
         async with self._alone_at(update.id):
             is_open = await self.is_open(update.id)
             if is_open:
-                await self.close(update.id, reason)
+                await self.close_as(update.id, reason, find_disposition(delivery.event))
                 update.closed = True
             elif is_open is False and delivery.tried_at is not None:
                 await self.explain_closed(update.id, reason)
@@ -381,15 +397,3 @@ class CaseChannel(ObjectChannel[CaseSettings]):
     def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
         """Return the first entities of an event, at most `most_entities`."""
         return list_observables(delivery, self.settings.most_entities)
-
-
-def _is_alert(event: Event) -> bool:
-    return event.event_type is EventType.INCIDENT_ALERT
-
-
-def _note_title(event: Event) -> str:
-    return {
-        EventType.INVESTIGATION_COMPLETED: "Tocsin: investigation completed",
-        EventType.INVESTIGATION_FAILED: "Tocsin: scheduled investigation failed",
-        EventType.SCHEDULE_DISABLED: "Tocsin: schedule disabled",
-    }.get(event.template_type, "Tocsin")

@@ -14,10 +14,22 @@ from tocsin.channels.remote_objects import ObjectChannel
 from tocsin.channels.status_settings import Resolutions, StatusInterval, WebhookSecret
 from tocsin.conditions import Expression, ExpressionText, make_allowance
 from tocsin.hookspecs import PushRequest, Tools
-from tocsin.model import Event, EventType, Health, Idempotency, Json, RemoteStatus, Severity
+from tocsin.model import (
+    Event,
+    EventType,
+    Health,
+    Idempotency,
+    IncidentDisposition,
+    Json,
+    RemoteStatus,
+    Severity,
+)
 from tocsin.providers import ApiResponse
 
 Request = Callable[..., Awaitable[ApiResponse]]
+_Value = str | bool | int | tuple[str, ...]
+_Option = _Value | Mapping[str, _Value | Mapping[str, _Value]]
+"""An option of a tracker, as written; the tracker's `Options` check it."""
 
 
 class TicketSettings(ObjectChannel.Settings):
@@ -68,7 +80,7 @@ class TicketSettings(ObjectChannel.Settings):
     status_interval: StatusInterval = None
     resolutions: Resolutions
     webhook_secret: WebhookSecret
-    options: Mapping[str, str | bool | int | tuple[str, ...]] = Field(
+    options: Mapping[str, _Option] = Field(
         default_factory=dict, description="Settings that only this kind of tracker has."
     )
 
@@ -178,6 +190,18 @@ class Tracker(ABC):
     @abstractmethod
     async def close(self, identifier: str, reason: str) -> None:
         """Close an open ticket."""
+
+    async def close_as(
+        self,
+        identifier: str,
+        reason: str,
+        disposition: IncidentDisposition | None,  # noqa: ARG002 - for trackers with resolutions
+    ) -> None:
+        """Close an open ticket with the resolution for a disposition; by default, like `close`.
+
+        Override this method if operators map dispositions to the tracker's resolutions.
+        """
+        await self.close(identifier, reason)
 
     async def explain_closed(  # noqa: B027 - most trackers give the reason in the same request
         self, identifier: str, reason: str

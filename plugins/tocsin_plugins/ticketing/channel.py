@@ -17,6 +17,7 @@ from tocsin import (
     Delivery,
     Event,
     Health,
+    IncidentDisposition,
     Json,
     ObjectChannel,
     Observable,
@@ -156,6 +157,12 @@ class Ticketing(ObjectChannel[TicketingSettings]):
     async def close(self, identifier: str, reason: str) -> None:
         """Close a ticket."""
         await self.tracker.close(identifier, reason)
+
+    async def close_as(
+        self, identifier: str, reason: str, disposition: IncidentDisposition | None
+    ) -> None:
+        """Close a ticket with the resolution for a disposition."""
+        await self.tracker.close_as(identifier, reason, disposition)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
         """Comment on a closed ticket, unless the reason is given."""

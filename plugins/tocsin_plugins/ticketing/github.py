@@ -14,6 +14,7 @@ from tocsin import (
     CredentialsRefused,
     Health,
     Idempotency,
+    IncidentDisposition,
     Json,
     PushRequest,
     Refused,
@@ -45,6 +46,11 @@ class GitHubOptions(HttpTracker.Options):
 
     closed_as: Literal["completed", "not_planned"] = Field(
         default="completed", description="GitHub's reason for closing an issue."
+    )
+    close_as: Mapping[IncidentDisposition, Literal["completed", "not_planned"]] = Field(
+        default={},
+        description="GitHub's reason by the disposition of the incident, such as "
+        '`{ "false-positive" = "not_planned" }`; by default, `closed_as`.',
     )
 
 
@@ -176,8 +182,17 @@ class GitHub(HttpTracker):
         return ("closed",)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close an issue, then comment with the reason."""
-        closed = {"state": "closed", "state_reason": self.options.closed_as}
+        """Close an issue with the usual reason of GitHub."""
+        await self.close_as(identifier, reason, None)
+
+    async def close_as(
+        self, identifier: str, reason: str, disposition: IncidentDisposition | None
+    ) -> None:
+        """Close an issue with GitHub's reason for a disposition, then comment with the reason."""
+        closed_as = self.options.closed_as
+        if disposition is not None:
+            closed_as = self.options.close_as.get(disposition, closed_as)
+        closed = {"state": "closed", "state_reason": closed_as}
         await self.ask("PATCH", self._issue(identifier), json=closed)
         await self.explain_closed(identifier, reason)
 

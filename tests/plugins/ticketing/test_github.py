@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tocsin import Idempotency, Misconfigured
+from tocsin import Idempotency, IncidentDisposition, Misconfigured
 from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin.testing.conformance.channel_events import FOUND_ADDRESS, REPORT_TITLE
 from tocsin_plugins.ticketing import Ticketing
@@ -174,6 +174,14 @@ async def test_an_issue_is_closed_as_the_operator_calls_it_once_a_comment_says_w
     assert [comment["body"] for comment in issue["comments"]] == [
         "Closed by Tocsin, as configured."
     ]
+
+
+async def test_the_reason_for_closing_follows_the_disposition(harness: ObjectChannelHarness):
+    harness.use(options={"close_as": {"false-positive": "not_planned"}})
+    receipt = await harness.bring(harness.alert())
+    await harness.channel.close_as(receipt.remote_id, "over", IncidentDisposition.FALSE_POSITIVE)
+    [issue] = harness.simulator.issues.values()
+    assert (issue["state"], issue["state_reason"]) == ("closed", "not_planned")
 
 
 async def test_no_text_of_others_refers_to_another_issue(harness: ObjectChannelHarness):

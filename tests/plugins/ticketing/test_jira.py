@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import tocsin_templates
-from tocsin import CredentialsRefused, Idempotency, Misconfigured, TryLater
+from tocsin import ChangeType, CredentialsRefused, Event, Idempotency, Misconfigured, TryLater
 from tocsin.contracts import load_contract
 from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin_plugins.ticketing import Ticketing
@@ -153,6 +153,10 @@ async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness)
             {"options": {"resolution": "Fixed"}},
             "options.resolution: unknown resolution Fixed; use one of Done, Duplicate",
         ),
+        (
+            {"options": {"close_as": {"duplicate": {"resolution": "Fixed"}}}},
+            "options.close_as.duplicate: unknown resolution Fixed; use one of Done, Duplicate",
+        ),
     ],
 )
 async def test_the_check_names_what_is_not_there(harness: ObjectChannelHarness, settings, problem):
@@ -259,6 +263,35 @@ async def test_the_transition_that_closes_is_the_one_that_is_named(harness: Obje
         {"name": "Duplicate"},
     )
     assert harness.objects[0].notes == ["since it was none"]
+
+
+async def test_an_issue_is_closed_as_the_disposition_of_its_incident_says(
+    harness: ObjectChannelHarness,
+):
+    harness.simulator.transitions.append(JiraSimulator.transition("41", "Reject", "done"))
+    own = {"duplicate": {"resolution": "Duplicate"}, "false-positive": {"transition": "Reject"}}
+    options = {"close_transition": "Resolve", "resolution": "Done", "close_as": own}
+    harness.use(close_when="data.disposition", options=options)
+    await harness.bring(harness.alert())
+    ends = {}
+    for disposition in ("true-positive", "duplicate", "false-positive"):
+        reopened = JiraSimulator.transition("1", "Open", "new")["to"]
+        the_issue(harness)["fields"].update(status=reopened, resolution=None)
+        await harness.bring(with_disposition(harness.alert(), disposition))
+        fields = the_issue(harness)["fields"]
+        ends[disposition] = fields["status"]["name"], fields["resolution"]["name"]
+    assert ends == {
+        "true-positive": ("Resolve", "Done"),
+        "duplicate": ("Resolve", "Duplicate"),
+        "false-positive": ("Reject", "Done"),
+    }
+
+
+def with_disposition(event: Event, disposition: str) -> Event:
+    """Return the change of the event's incident to a disposition."""
+    changes = {"disposition": {"from": None, "to": disposition}}
+    data = {**event.data, "disposition": disposition, "changes": changes}
+    return replace(event, event_type=ChangeType.INCIDENT_CHANGED, data=data)
 
 
 @pytest.mark.parametrize(

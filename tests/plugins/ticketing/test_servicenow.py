@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 import tocsin_templates
-from tocsin import Broken, CredentialsRefused, Idempotency, Misconfigured
+from tocsin import (
+    Broken,
+    CredentialsRefused,
+    Idempotency,
+    IncidentDisposition,
+    Misconfigured,
+)
 from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin_plugins.ticketing import Ticketing
 from tocsin_plugins.ticketing.servicenow.fields import correlation_id
@@ -131,6 +137,23 @@ async def test_closing_says_why_and_how(harness: ObjectChannelHarness):
     record = the_record(harness)
     assert (record["state"], record["close_code"]) == ("6", "Solution provided")
     assert (record["close_notes"], record["journal"]) == ("As agreed.", ["over"])
+
+
+async def test_a_record_is_closed_as_the_disposition_of_its_incident_says(
+    harness: ObjectChannelHarness,
+):
+    own = {"duplicate": {"state": "8", "code": "Duplicate"}}
+    harness.use(options={**CLOSING, "close_as": own})
+    await harness.bring(harness.alert())
+    await harness.channel.close_as(
+        the_record(harness)["sys_id"], "over", IncidentDisposition.DUPLICATE
+    )
+    record = the_record(harness)
+    assert (record["state"], record["close_code"]) == ("8", "Duplicate")
+    assert not (await harness.channel.check()).problems
+    harness.use(options={**CLOSING, "close_as": {"duplicate": {"code": "Twin"}}})
+    [problem] = (await harness.channel.check()).problems
+    assert problem.startswith("options.close_as.duplicate: unknown code 'Twin'; use one of:")
 
 
 async def test_a_record_that_takes_nothing_more_can_be_followed_by_another(

@@ -12,6 +12,7 @@ from tocsin import (
     CaseChannel,
     CredentialsRefused,
     Health,
+    IncidentDisposition,
     Misconfigured,
     Observable,
     Refused,
@@ -112,8 +113,20 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
         await self._comment(identifier, comments.build_note(title, text))
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close the incident with the classification, and keep its other properties."""
-        classification, _, why = self.settings.closed_classification.partition("-")
+        """Close the incident with the usual classification."""
+        await self.close_as(identifier, reason, None)
+
+    async def close_as(
+        self, identifier: str, reason: str, disposition: IncidentDisposition | None
+    ) -> None:
+        """Close the incident with the classification for a disposition.
+
+        Keeps its other properties.
+        """
+        closed_as = self.settings.closed_classification
+        if disposition is not None:
+            closed_as = self.settings.close_as.get(disposition, closed_as)
+        classification, _, why = closed_as.partition("-")
         change = {"status": _CLOSED, "classification": classification}
         change |= {"classificationReason": why} if why else {}
         path = self._path(identifier)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from tocsin import CaseChannel, ServerUrl
+from tocsin import CaseChannel, IncidentDisposition, ServerUrl
 from tocsin_connectors.microsoft.clouds import MICROSOFT_CLOUDS, MicrosoftCloud, add_cloud_endpoints
 
 _ENDPOINTS = {"url": "management", "authority": "authority"}
+Classification = Literal[
+    "Undetermined",
+    "TruePositive-SuspiciousActivity",
+    "BenignPositive-SuspiciousButExpected",
+    "FalsePositive-IncorrectAlertLogic",
+    "FalsePositive-InaccurateData",
+]
+"""Classification and reason of closed incidents."""
 
 
 class SentinelIncidentsSettings(CaseChannel.Settings):
@@ -45,15 +54,15 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
         pattern=r"^[A-Za-z0-9-]{4,63}$",
         description="Name of the Log Analytics workspace, not its ID.",
     )
-    closed_classification: Literal[
-        "Undetermined",
-        "TruePositive-SuspiciousActivity",
-        "BenignPositive-SuspiciousButExpected",
-        "FalsePositive-IncorrectAlertLogic",
-        "FalsePositive-InaccurateData",
-    ] = Field(
+    closed_classification: Classification = Field(
         default="Undetermined",
         description="Classification and reason of incidents that Tocsin closes.",
+    )
+    close_as: Mapping[IncidentDisposition, Classification] = Field(
+        default={},
+        description="Classification and reason by the disposition of the incident, such as "
+        '`{ "false-positive" = "FalsePositive-InaccurateData" }`; by default, '
+        "`closed_classification`.",
     )
 
     @model_validator(mode="before")

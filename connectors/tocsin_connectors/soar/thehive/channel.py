@@ -14,6 +14,7 @@ from tocsin import (
     Broken,
     CaseChannel,
     Health,
+    IncidentDisposition,
     Json,
     Observable,
     PushRequest,
@@ -61,6 +62,11 @@ class TheHiveSettings(CaseChannel.Settings):
         min_length=1,
         max_length=64,
         description="Status of closed alerts; its stage must be Closed.",
+    )
+    close_as: Mapping[IncidentDisposition, str] = Field(
+        default={},
+        description="Status of closed alerts by the disposition of their incident, such as "
+        '`{ "false-positive" = "False alarm" }`; by default, `closed_status`.',
     )
 
     @model_validator(mode="after")
@@ -172,8 +178,17 @@ class TheHive(CaseChannel[TheHiveSettings]):
         await self.ask("POST", f"/api/v1/{kind}/{quote(home)}/comment", json=message)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Set the closed status of the alert, and put the reason into its summary."""
-        change = {"status": self.settings.closed_status, "summary": reason}
+        """Set the usual closed status of the alert."""
+        await self.close_as(identifier, reason, None)
+
+    async def close_as(
+        self, identifier: str, reason: str, disposition: IncidentDisposition | None
+    ) -> None:
+        """Set the closed status for a disposition, and put the reason into the summary."""
+        status = self.settings.closed_status
+        if disposition is not None:
+            status = self.settings.close_as.get(disposition, status)
+        change = {"status": status, "summary": reason}
         await self.ask("PATCH", f"{_ALERTS}/{quote(identifier)}", json=change)
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
@@ -204,7 +219,8 @@ class TheHive(CaseChannel[TheHiveSettings]):
 
     async def list_closed_statuses(self) -> Sequence[str]:
         """Return the closed statuses that every TheHive has; custom statuses are not known."""
-        return (self.settings.closed_status, *_CLOSED_CASES)
+        own = (self.settings.closed_status, *self.settings.close_as.values())
+        return tuple(dict.fromkeys((*own, *_CLOSED_CASES)))
 
     @classmethod
     def parse_webhook(

@@ -12,7 +12,15 @@ from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
-from tocsin import CaseChannel, Health, Json, Observable, Refused, TryLater
+from tocsin import (
+    CaseChannel,
+    Health,
+    IncidentDisposition,
+    Json,
+    Observable,
+    Refused,
+    TryLater,
+)
 from tocsin_connectors.responses import expect_object, expect_objects
 from tocsin_connectors.soar.xsoar.permissions import find_missing_permissions, list_incident_types
 from tocsin_connectors.soar.xsoar.responses import (
@@ -54,6 +62,11 @@ class XsoarSettings(CaseChannel.Settings):
         default="Resolved",
         min_length=1,
         description="Close reason; it must be configured in XSOAR.",
+    )
+    close_as: Mapping[IncidentDisposition, str] = Field(
+        default={},
+        description="Close reason by the disposition of the incident, such as "
+        '`{ "false-positive" = "False Positive" }`; by default, `close_reason`.',
     )
 
 
@@ -180,9 +193,18 @@ class Xsoar(CaseChannel[XsoarSettings]):
         await self._write(identifier, f"**{title}**\n\n{text}")
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close the current version of the incident."""
+        """Close the incident with the usual close reason."""
+        await self.close_as(identifier, reason, None)
+
+    async def close_as(
+        self, identifier: str, reason: str, disposition: IncidentDisposition | None
+    ) -> None:
+        """Close the current version of the incident with the close reason for a disposition."""
+        close_reason = self.settings.close_reason
+        if disposition is not None:
+            close_reason = self.settings.close_as.get(disposition, close_reason)
         version = (await self._incident(identifier)).get("version")
-        closing = {"closeReason": self.settings.close_reason, "closeNotes": reason}
+        closing = {"closeReason": close_reason, "closeNotes": reason}
         await self.ask(
             "POST", "/incident/close", json={"id": identifier, "version": version} | closing
         )

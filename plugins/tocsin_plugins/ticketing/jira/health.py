@@ -102,7 +102,7 @@ async def _missing_permissions(jira: Jira) -> list[str]:
 def _permissions(jira: Jira) -> list[str]:
     """Return the permissions that the settings require."""
     assigning = ["ASSIGN_ISSUES"] if jira.settings.assignee else []
-    resolving = ["RESOLVE_ISSUES"] if jira.options.resolution else []
+    resolving = ["RESOLVE_ISSUES"] if jira.options.resolutions else []
     return [*PERMISSIONS, *assigning, *resolving]
 
 
@@ -165,18 +165,20 @@ def _names(values: Iterable[Any]) -> set[str]:
 
 
 async def _resolution_problems(jira: Jira) -> AsyncIterator[str]:
-    """Yield an unknown resolution, which would otherwise appear when an issue is closed."""
-    wanted = jira.options.resolution
-    if wanted is None:
+    """Yield unknown resolutions, which would otherwise appear when an issue is closed."""
+    resolutions = jira.options.resolutions
+    if not resolutions:
         return
     try:
         found = await jira.ask("GET", "/resolution")
     except Refused:  # a token with scopes may not read the list
         return
     known = _names(found if isinstance(found, list) else ())
-    if known and wanted.casefold() not in {name.casefold() for name in known}:
-        names = ", ".join(sorted(known))
-        yield f"options.resolution: unknown resolution {wanted}; use one of {names}"
+    folded = {name.casefold() for name in known}
+    for option, wanted in resolutions.items():
+        if known and wanted.casefold() not in folded:
+            names = ", ".join(sorted(known))
+            yield f"{option}: unknown resolution {wanted}; use one of {names}"
 
 
 async def _may_be_assigned(jira: Jira, name: str) -> bool:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
-from tocsin import ServerUrl, Tracker
+from tocsin import IncidentDisposition, PluginSettings, ServerUrl, Tracker
+
+
+class JiraClosure(PluginSettings):
+    """Transition and resolution of closed issues."""
+
+    transition: str | None = Field(
+        default=None, description="Name of the transition; by default, `close_transition`."
+    )
+    resolution: str | None = Field(
+        default=None, description="Name of the resolution; by default, `resolution`."
+    )
 
 
 class JiraOptions(Tracker.Options):
@@ -21,9 +34,34 @@ class JiraOptions(Tracker.Options):
     resolution: str | None = Field(
         default=None, description="Name of the resolution of closed issues."
     )
+    close_as: Mapping[IncidentDisposition, JiraClosure] = Field(
+        default={},
+        description="Transition and resolution by the disposition of the incident, such as "
+        '`{ "false-positive" = { transition = "Reject", resolution = "Won\'t Do" } }`.',
+    )
     internal_comments: bool = Field(
         default=False, description="Jira Service Management: hide comments from customers."
     )
+
+    def select_closure(self, disposition: IncidentDisposition | None) -> JiraClosure:
+        """Return how to close the issue of an incident with this disposition."""
+        usual = JiraClosure(transition=self.close_transition, resolution=self.resolution)
+        if disposition is None or disposition not in self.close_as:
+            return usual
+        return usual.model_copy(update=self.close_as[disposition].model_dump(exclude_none=True))
+
+    @property
+    def resolutions(self) -> Mapping[str, str]:
+        """The resolutions of closed issues, by the name of their option."""
+        named = {
+            f"options.close_as.{disposition}": closure.resolution
+            for disposition, closure in self.close_as.items()
+        }
+        return {
+            option: resolution
+            for option, resolution in {"options.resolution": self.resolution, **named}.items()
+            if resolution
+        }
 
 
 class JiraCloudOptions(JiraOptions):

@@ -17,6 +17,7 @@ from tocsin import (
     Broken,
     Health,
     Idempotency,
+    IncidentDisposition,
     Json,
     PushRequest,
     Refused,
@@ -176,15 +177,20 @@ class Jira(HttpTracker):
         return sorted(set(closed))
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Apply the transition that closes an issue, then comment with the reason.
+        """Close an issue with the usual transition and resolution."""
+        await self.close_as(identifier, reason, None)
+
+    async def close_as(
+        self, identifier: str, reason: str, disposition: IncidentDisposition | None
+    ) -> None:
+        """Apply the transition for a disposition, then comment with the reason.
 
         If a person closes it at the same time, their change stands, without a comment.
         """
+        closure = self.options.select_closure(disposition)
         path = f"{self._issue(identifier)}/transitions"
         known = await self.ask("GET", path, query={"expand": "transitions.fields"})
-        transition = build_transition(
-            expect_objects(known, "transitions"), self.options, identifier
-        )
+        transition = build_transition(expect_objects(known, "transitions"), closure, identifier)
         try:
             await self.ask("POST", path, json=transition)
         except Refused:

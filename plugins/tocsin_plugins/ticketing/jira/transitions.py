@@ -6,26 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tocsin import Json, Misconfigured
-from tocsin_plugins.ticketing.jira.options import JiraOptions
+from tocsin_plugins.ticketing.jira.options import JiraClosure
 
 
 def build_transition(
-    transitions: Sequence[Mapping[str, Any]], wishes: JiraOptions, issue: str
+    transitions: Sequence[Mapping[str, Any]], wishes: JiraClosure, issue: str
 ) -> dict[str, Json]:
     """Return the request body of the transition that closes an issue.
 
     Raises `Misconfigured` if there is none, or if it requires fields without a value.
     """
     chosen = next(
-        (
-            transition
-            for transition in transitions
-            if _closes_issue(transition, wishes.close_transition)
-        ),
+        (transition for transition in transitions if _closes_issue(transition, wishes.transition)),
         None,
     )
     if chosen is None:
-        wanted = wishes.close_transition or "to a status in the category Done"
+        wanted = wishes.transition or "to a status in the category Done"
         known = ", ".join(str(transition.get("name")) for transition in transitions) or "none"
         raise Misconfigured(f"{issue} has no transition {wanted}; available: {known}")
     given = {"resolution": {"name": wishes.resolution}} if wishes.resolution else {}
@@ -34,7 +30,8 @@ def build_transition(
         raise Misconfigured(
             f"closing {issue} with the transition {chosen.get('name')} requires {names}: remove "
             f"them "
-            "from its screen, or set another transition in options.close_transition"
+            "from its screen, or set another transition in options.close_transition or "
+            "options.close_as"
         )
     fields: dict[str, Json] = {"fields": given} if given else {}
     return {"transition": {"id": str(chosen.get("id"))}, **fields}

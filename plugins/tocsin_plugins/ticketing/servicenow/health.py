@@ -63,16 +63,22 @@ def _closes(tracker: ServiceNow) -> bool:
 
 
 async def _close_code(tracker: ServiceNow) -> AsyncIterator[str]:
-    code = tracker.options.close_code
-    if not code:
+    named = {
+        f"options.close_as.{disposition}": closure.code
+        for disposition, closure in tracker.options.close_as.items()
+    }
+    wanted = {"options.close_code": tracker.options.close_code, **named}
+    codes = {option: code for option, code in wanted.items() if code}
+    if not codes:
         return
     query = f"nameIN{tracker.settings.project},task^element=close_code^inactive=false"
     values = {
         str(choice.get("value")) for choice in await _listed(tracker, "sys_choice", query, "value")
     }
-    if values and code not in values:
-        known = ", ".join(sorted(values))
-        yield f"options.close_code: unknown code {code!r}; use one of: {known}"
+    for option, code in codes.items():
+        if values and code not in values:
+            known = ", ".join(sorted(values))
+            yield f"{option}: unknown code {code!r}; use one of: {known}"
 
 
 async def _mandatory(tracker: ServiceNow) -> str:

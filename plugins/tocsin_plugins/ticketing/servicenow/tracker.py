@@ -18,8 +18,10 @@ from tocsin import (
     Broken,
     Health,
     Idempotency,
+    IncidentDisposition,
     Json,
     Misconfigured,
+    PluginSettings,
     PushRequest,
     Refused,
     RemoteStatus,
@@ -58,6 +60,13 @@ _USUAL_CLOSED = ("3", "4", "7")
 """Closed Complete, Incomplete and Skipped, of `task` itself."""
 
 
+class ServiceNowClosure(PluginSettings):
+    """State and close code of closed records."""
+
+    state: str | None = Field(default=None, description="State; by default, `closed_state`.")
+    code: str | None = Field(default=None, description="Close code; by default, `close_code`.")
+
+
 class ServiceNowOptions(Tracker.Options):
     """Options of ServiceNow."""
 
@@ -78,6 +87,11 @@ class ServiceNowOptions(Tracker.Options):
     )
     close_code: str | None = Field(
         default=None, description="Close code; most instances require one."
+    )
+    close_as: Mapping[IncidentDisposition, ServiceNowClosure] = Field(
+        default={},
+        description="State and close code by the disposition of the incident, such as "
+        '`{ "false-positive" = { state = "8", code = "Not an issue" } }`.',
     )
     close_notes: str | None = Field(
         default=None, description="Close notes; by default, the reason for closing."
@@ -199,7 +213,7 @@ class ServiceNow(HttpTracker):
                 return None
             raise
         state, is_active = expect_text(found, "state"), found.get("active") != "false"
-        is_open = is_active and state not in (self._closed, *self._closed_states)
+        is_open = is_active and state not in self._ends
         return RemoteStatus(
             status=state if is_active else f"{state}{_INACTIVE}",
             is_open=is_open,
@@ -216,14 +230,22 @@ class ServiceNow(HttpTracker):
 
     async def list_closed_statuses(self) -> Sequence[str]:
         """Return the numbers of the closed states, active or not."""
-        states = dict.fromkeys((self._closed, *self._closed_states))
-        return [f"{state}{suffix}" for state in states for suffix in ("", _INACTIVE)]
+        return [f"{state}{suffix}" for state in self._ends for suffix in ("", _INACTIVE)]
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Set the closed state of a record, with the reason."""
-        code = self.options.close_code
+        """Set the usual closed state of a record."""
+        await self.close_as(identifier, reason, None)
+
+    async def close_as(
+        self, identifier: str, reason: str, disposition: IncidentDisposition | None
+    ) -> None:
+        """Set the state and the close code for a disposition, with the reason."""
+        closure = ServiceNowClosure()
+        if disposition is not None:
+            closure = self.options.close_as.get(disposition, closure)
+        code = closure.code or self.options.close_code
         changes: dict[str, Json] = {
-            "state": self._closed,
+            "state": closure.state or self._closed,
             **({"close_code": code} if code else {}),
             "close_notes": self.options.close_notes or reason,
             self.options.comment_field: reason,
@@ -260,6 +282,12 @@ class ServiceNow(HttpTracker):
     @property
     def _closed_states(self) -> tuple[str, ...]:
         return _CLOSED.get(self.settings.project, _USUAL_CLOSED)
+
+    @property
+    def _ends(self) -> Sequence[str]:
+        """The states of closed records: the configured ones, and those of the table."""
+        own = (closure.state for closure in self.options.close_as.values() if closure.state)
+        return list(dict.fromkeys((self._closed, *own, *self._closed_states)))
 
     @property
     def _closed(self) -> str:

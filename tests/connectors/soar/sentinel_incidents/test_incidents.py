@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from tocsin import CredentialsRefused, EntityKind, Misconfigured, Observable, TryLater
+from tocsin import (
+    CredentialsRefused,
+    EntityKind,
+    IncidentDisposition,
+    Misconfigured,
+    Observable,
+    TryLater,
+)
 from tocsin.testing.conformance.object_channel_harness import ADDRESSES, ObjectChannelHarness
 from tocsin_connectors.soar.sentinel_incidents import SentinelIncidents
 
@@ -98,6 +105,16 @@ async def test_classification_has_a_reason(harness: ObjectChannelHarness):
     told = properties(harness)
     assert told["classification"] == "FalsePositive"
     assert told["classificationReason"] == "InaccurateData"
+
+
+async def test_classification_follows_the_disposition(harness: ObjectChannelHarness):
+    own = {"benign-true-positive": "BenignPositive-SuspiciousButExpected"}
+    set_to(harness, close_as=own)
+    receipt = await harness.bring(harness.alert())
+    disposition = IncidentDisposition.BENIGN_TRUE_POSITIVE
+    await harness.channel.close_as(receipt.remote_id, "over", disposition)
+    assert properties(harness)["classification"] == "BenignPositive"
+    assert properties(harness)["classificationReason"] == "SuspiciousButExpected"
 
 
 async def test_conflict_with_invisible_incident_is_tried_later(harness: ObjectChannelHarness):

@@ -92,3 +92,15 @@ async def test_a_report_that_a_person_started_is_added_once_and_creates_nothing(
         await harness.bring(event)
     [comment] = case["comments"]
     assert "Tocsin event" in comment["message"]
+
+
+@pytest.mark.parametrize(
+    ("disposition", "status"), [("false-positive", "FalsePositive"), ("true-positive", "Ignored")]
+)
+async def test_the_status_of_a_closed_alert_follows_the_disposition(disposition, status):
+    own = {"false-positive": "FalsePositive"}
+    async with Suite().harness(close_when="data.disposition", close_as=own) as harness:
+        await harness.bring(harness.alert())
+        event = changed(harness, disposition={"from": None, "to": disposition})
+        await harness.bring(event)
+        assert harness.simulator.alerts[harness.objects[0].id]["status"] == status

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tocsin_templates
-from tocsin import Refused, TryLater
+from tocsin import IncidentDisposition, Refused, TryLater
 from tocsin.testing.conformance.object_channel_harness import (
     ADDRESSES,
     ObjectChannelHarness,
@@ -135,6 +135,13 @@ async def test_concurrently_changed_incident_is_closed_on_retry(harness: ObjectC
     assert len(harness.objects[0].notes) == 1
     assert only(harness)["closeReason"] == "Resolved"
     assert "Tocsin" in only(harness)["closeNotes"]
+
+
+async def test_the_close_reason_follows_the_disposition(harness: ObjectChannelHarness):
+    harness.use(close_as={"false-positive": "False Positive"})
+    receipt = await harness.bring(harness.alert())
+    await harness.channel.close_as(receipt.remote_id, "over", IncidentDisposition.FALSE_POSITIVE)
+    assert only(harness)["closeReason"] == "False Positive"
 
 
 async def test_drop_by_pre_process_rule_is_reported(harness: ObjectChannelHarness):
