@@ -26,7 +26,7 @@ _COLUMNS = Columns(
         "updated_at",
         "detail",
     ),
-    brief=("name", "plugin", "state", "failures", "held_until", "reason", "detail"),
+    brief=("name", "plugin", "state", "held_until", "reason", "detail"),
 )
 _DETAILS = (*_COLUMNS.every, "waiting", "dead", "stop", "settings", "secrets")
 _RESUMED = (*_COLUMNS.every, "released")
