@@ -42,7 +42,7 @@ class CapabilityRules(HttpConformance):
     async def test_late_entities_are_refreshed(self) -> None:
         """`incident` returns entities that the SIEM added after the incident was read.
 
-        In many SIEMs, entities appear minutes after the incident, and do not count as a change of
+        In many SIEMs, entities appear minutes after the incident, and do not count as a change to
         the incident.
         """
         async with self.harness() as harness:

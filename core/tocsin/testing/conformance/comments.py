@@ -68,7 +68,7 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_key_is_written_once(self) -> None:
-        """A comment with a key that was written before is not written again, even after a restart.
+        """A comment is not written again if one with its key exists, even after a restart.
 
         After a crash, Tocsin repeats the comment, because the result was not recorded.
         """

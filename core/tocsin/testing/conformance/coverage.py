@@ -52,7 +52,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_the_future_is_not_covered(self) -> None:
-        """`covered` never ends after the time of the read, and eventually approaches it.
+        """`covered` never ends after the time of the read, and later reads advance its end.
 
         If an interval ended later than the read, incidents that appear after the read would count
         as read.

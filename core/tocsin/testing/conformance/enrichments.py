@@ -1,4 +1,4 @@
-"""Rules for enrichment answers."""
+"""Rules for the results of enrichers."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_every_event_is_sent(self) -> None:
         """Each of the four event types is sent, and returns a `Receipt`.
 
-        Operators choose the events of a destination. An event that a channel drops counts as
-        delivered.
+        Operators choose the events of a destination. If a channel drops an event
+        without an exception, the event counts as delivered.
         """
         async with self.harness() as harness:
             events = harness.alert(), harness.completed(), harness.failed(1), harness.disabled()

@@ -42,7 +42,7 @@ async def run_watched(doing: Awaitable[None], plugin: type) -> None:
         seconds = sum(seconds for seconds, _ in held.values())
         if seconds >= LONGEST_BLOCK and task is not None:
             longest = max(held, key=lambda frame: held[frame][0])
-            blocks.append(f"it was held for {seconds:.1f} s or more, at {longest}")
+            blocks.append(f"the loop was blocked for {seconds:.1f} s or more, at {longest}")
             loop.call_soon_threadsafe(task.cancel)
 
     try:

@@ -36,8 +36,8 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_short_page_is_not_the_last(self) -> None:
-        """A page with fewer records than requested is not the last page, unless the SIEM states
-        that it is.
+        """A page with fewer records than requested does not count as the last page, unless the
+        SIEM states that it is.
 
         SIEMs filter records after they split them into pages, and return smaller pages under load.
         """
@@ -53,7 +53,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_page_without_valid_records_is_not_the_last(self) -> None:
-        """A page on which every record is rejected is not the last page.
+        """A page on which every record is rejected does not count as the last page.
 
         If only accepted records counted, the read would end at this page and lose all later pages.
         """
@@ -79,7 +79,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_numbers_need_not_follow_time(self) -> None:
-        """An incident arrives even if its number is lower than earlier numbers.
+        """An incident arrives even if its number is lower than the numbers of earlier incidents.
 
         In a SIEM with several servers, each server assigns numbers from its own block, so the
         numbers do not follow the order of time.
@@ -123,8 +123,8 @@ class PaginationRules(HttpConformance):
     async def test_a_read_ends_despite_constant_changes(self) -> None:
         """A read ends even if new incidents appear with each request.
 
-        Otherwise, the read of a busy stream would never end. Fix the end of the window when the
-        read starts.
+        Otherwise, the read of a busy stream would never end. Set the end of the window once,
+        when the read starts.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)

@@ -90,8 +90,8 @@ class PositionRules(HttpConformance):
     async def test_an_empty_first_read_loses_nothing(self) -> None:
         """If the first read was empty, incidents that appear hours later still arrive.
 
-        An empty read also needs a position. Otherwise, each read is a first read, limited to
-        `first_fetch`.
+        An empty read must also return a position. Otherwise, each read would be a first read,
+        limited to `first_fetch`.
         """
         async with self.harness() as harness:
             await harness.arrive()
@@ -211,9 +211,9 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_a_larger_overlap_brings_nothing_new(self) -> None:
-        """After the operator increases `overlap`, the stored incidents are the same.
+        """After the operator increases `overlap`, reads neither fail nor miss an incident.
 
-        Incidents can arrive again, but the read must not fail or miss an incident.
+        Incidents in the longer overlap can arrive again, and Tocsin stores them only once.
         """
         async with self.harness() as harness:
             overlap = harness.setting("overlap")

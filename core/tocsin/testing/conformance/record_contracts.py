@@ -1,4 +1,4 @@
-"""Rules for record contracts, which detect vendor drift."""
+"""Rules for record contracts, which detect changes to a vendor's API."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_a_failed_sign_in_is_temporary(self) -> None:
-        """A failed sign-in at a busy server raises `TryLater`, not `CredentialsRefused`.
+        """If the sign-in fails because the server is busy, the provider raises `TryLater`, not
+        `CredentialsRefused`.
 
         Otherwise, operators would change valid credentials.
         """

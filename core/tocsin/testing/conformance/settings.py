@@ -86,7 +86,7 @@ class SettingsRules(Conformance):
         """Stream names are distinct and constant.
 
         Tocsin stores the position of each stream by the name of the stream. If the name changed,
-        Tocsin would read the stream from the start.
+        Tocsin would not find the position.
         """
         async with self.harness() as harness:
             names, again = (
