@@ -18,23 +18,26 @@ class NatsSettings(Intake.Settings):
     servers: tuple[str, ...] = Field(
         min_length=1,
         max_length=9,
-        description="Addresses of the servers, such as tls://nats-1.example.org:4222. All of them: "
-        "a node uses another one when one is away.",
+        description="Addresses of all servers of the cluster, such as "
+        "tls://nats-1.example.org:4222. If a server is unavailable, a node uses another one.",
     )
     allow_plain: bool = Field(
         default=False,
-        description="Accept nats:// addresses of other machines, to which bodies and credentials "
-        "are sent unencrypted.",
+        description="Allow nats:// addresses of other machines, to which Tocsin sends bodies and "
+        "credentials unencrypted.",
     )
     user: str | None = Field(default=None, description="Name of the NATS user.")
     password: SecretStr | None = Field(default=None, description="Password of the NATS user.")
-    token: SecretStr | None = Field(default=None, description="Token, instead of a user.")
+    token: SecretStr | None = Field(
+        default=None, description="NATS token, instead of a user and password."
+    )
     credentials_file: LocalPath | None = Field(
-        default=None, description="File with a JWT and its seed, instead of a user."
+        default=None,
+        description="File with a JWT and its seed, instead of a user and password.",
     )
     ca_file: LocalPath | None = Field(
         default=None,
-        description="PEM file with the certificate authorities of the servers, in place of the "
+        description="PEM file with the certificate authorities of the servers, instead of the "
         "system's.",
     )
     client_certificate: LocalPath | None = Field(
@@ -46,8 +49,8 @@ class NatsSettings(Intake.Settings):
     stream: str = Field(
         default="TOCSIN_INTAKE",
         pattern=r"^[A-Za-z0-9_-]{1,64}$",
-        description="Name of the stream. Several deployments on the same servers need different "
-        "ones, and different subjects.",
+        description="Name of the stream. If several deployments of Tocsin use the same servers, "
+        "each needs its own stream and subject.",
     )
     subject: str = Field(
         default="tocsin.intake",
@@ -56,26 +59,29 @@ class NatsSettings(Intake.Settings):
         description="First part of the subjects; the name of the provider is the last part.",
     )
     replicas: Literal[1, 3, 5] = Field(
-        default=3, description="Number of servers that keep each push, when the stream is created."
+        default=3,
+        description="Number of servers that keep each push. Tocsin uses this value when it "
+        "creates the stream.",
     )
     keep_for: Duration = Field(
         default=timedelta(days=7),
         ge=timedelta(hours=1),
-        description="How long pushes are kept after they are accepted, when the stream is created. "
-        "A restored backup continues from its own position, so keep them longer than your backups "
-        "are apart.",
+        description="Time for which the stream keeps each push. Tocsin uses this value when it "
+        "creates the stream. After you restore a backup, Tocsin reads the stream from the position "
+        "in the backup, so set more than the time between two backups.",
     )
     max_mib: int = Field(
         default=10_240,
         ge=1,
         le=100_000_000,
-        description="Maximum size of the stream in MiB, when it is created. A full stream accepts "
-        "no pushes; they are stored at once.",
+        description="Maximum size of the stream in MiB. Tocsin uses this value when it creates the "
+        "stream. If the stream is full, Tocsin stores new pushes directly in the database.",
     )
     monitoring: ServerUrl | None = Field(
         default=None,
-        description="Address of the monitoring port of a single server, such as "
-        "http://127.0.0.1:8222, where `tocsin check` verifies `sync_interval: always`.",
+        description="Monitoring URL of the server, such as http://127.0.0.1:8222. If the stream "
+        "has only one replica, `tocsin check` verifies there that the server sets "
+        "`sync_interval: always`.",
     )
 
     @property
