@@ -305,10 +305,10 @@ class PluginSettings(BaseModel):
     """Base class of plugin settings.
 
     Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
-    file = "path" }`, so that `plugins.toml` never contains secrets; relative paths start in its
-    directory. A field annotated `dict[str, SecretStr]` also accepts plain text, except under names
-    that indicate a secret, such as `Authorization`. Over the API, a secret is text, which Tocsin
-    stores encrypted; `env` and `file` are errors there.
+    file = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative
+    to its directory. A field annotated `dict[str, SecretStr]` also accepts plain text, except under
+    names that indicate a secret, such as `Authorization`. Over the API, a secret is text, which
+    Tocsin stores encrypted; `env` and `file` are errors there.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -344,7 +344,7 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_secret_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files with secrets that a table names; relative paths start in `folder`."""
+        """Yield the secret files that a table names; relative paths are relative to `folder`."""
         for name in cls.secret_fields():
             value = table.get(name)
             members = value.values() if isinstance(value, dict) else ()
@@ -356,8 +356,7 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files that a table names and Tocsin reads only at the start: secrets,
-        certificates.
+        """Yield the files in a table that Tocsin reads only at the start: secrets and certificates.
 
         A running service restarts the plugin when such a file changes. To add further files,
         override this method.

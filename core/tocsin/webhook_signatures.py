@@ -16,8 +16,8 @@ from tocsin.errors import CredentialsRefused
 from tocsin.hookspecs import PushRequest
 
 SIGNATURE_TOLERANCE = timedelta(minutes=5)
-"""Maximum difference between the time of a signature and the clock, as in libraries of the standard
-and recommended by Slack."""
+"""Maximum difference between the time of a signature and the current time: five minutes, as in the
+libraries of Standard Webhooks and in Slack's recommendation."""
 _PREFIX = "whsec_"
 _KEY_LENGTHS = range(24, 65)
 _SECRET_FORMAT = "use whsec_ and 24 to 64 bytes in base64"  # noqa: S105 - no secret
@@ -85,6 +85,6 @@ def is_recent_time(timestamp: str, now: datetime) -> bool:
 def encode_header(value: str) -> bytes:
     """Return the bytes of a header as they were sent, for signatures and comparisons.
 
-    The value of a header contains bytes that are not UTF-8 as surrogates (PEP 383).
+    In the value of a header, surrogates represent the bytes that are not UTF-8 (PEP 383).
     """
     return value.encode("utf-8", "surrogateescape")

@@ -140,8 +140,8 @@ class Channel(Configurable[S], ABC):
     def tenant_key(self) -> str:
         """Key of the account or project where the receiver stores objects.
 
-        Remote IDs are valid for only one key. After a change of the key, Tocsin no longer knows
-        the earlier objects.
+        A remote ID is valid only with the key for which Tocsin stored it. If the key changes,
+        Tocsin no longer knows the earlier objects.
         """
         return ""
 
@@ -206,13 +206,13 @@ class Channel(Configurable[S], ABC):
         *,
         public_url: str,
     ) -> MessageAction | None:
-        """Return the button that a person pressed in a message of this Tocsin.
+        """Return the button that a person pressed in a message from this installation of Tocsin.
 
         Returns None if the request is not about a button. Before you parse the body, check that the
         receiver signed the request, and that the request is recent; otherwise, raise
         `CredentialsRefused`. Never take the number of the incident from the message without a proof
-        that this Tocsin put the number there. `public_url` is the same as in `tools`. Perform no
-        I/O.
+        that this installation put the number there. `public_url` is the same as in `tools`. Perform
+        no I/O.
         """
         raise NotImplementedError
 

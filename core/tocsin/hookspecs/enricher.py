@@ -99,7 +99,7 @@ class Enricher(Configurable[S], ABC):
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return enrichments of these entities, in the same order; omit unknown entities.
 
-        Each entity has one of the `kinds`, and there are at most `batch` entities. The same request
-        must return the same result until the data of the source changes. Raises `TryLater`,
-        `Broken` or `Refused` if the source does not answer.
+        The kind of each entity is in `kinds`, and there are at most `batch` entities. The same
+        request must return the same result until the data of the source changes. Raises
+        `TryLater`, `Broken` or `Refused` if the source does not answer.
         """

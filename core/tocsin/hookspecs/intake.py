@@ -67,7 +67,7 @@ class IntakePage:
 class Intake(Configurable[S], ABC):
     """Base class of intakes, which accept pushes while the database is not available.
 
-    One instance serves [intake]. Keep an accepted push long after Tocsin stored it, because a
+    One instance serves [intake]. Keep an accepted push long after Tocsin has stored it, because a
     restored backup of the database continues from an older position.
 
     All methods run in the event loop of the node: never block it.

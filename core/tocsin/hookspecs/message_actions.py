@@ -19,8 +19,8 @@ class MessageAction:
     person: str | None
     """The person's name in Tocsin; None if the operator has not allowed the person to triage."""
     button: MessageButton | None
-    """The button; None if this Tocsin did not create the button, or if the operator has disabled
-    the button."""
+    """The button; None if another installation of Tocsin created the button, or if the operator has
+    disabled the button."""
     incident_number: int
     """The number of the incident, which the channel must verify; 0 in test messages."""
     reply_to: str | None = None

@@ -217,7 +217,7 @@ class Provider(Configurable[S], ABC):
         return ("changed",)
 
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
-        """Return the interval after which `read` covers further time of a stream.
+        """Return the interval at which `read` advances the coverage of a stream.
 
         Default: the poll interval. Override this method for a stream that is read less often.
         `tocsin prove` reports a stream that was not read for three intervals, or for an hour if

@@ -116,8 +116,7 @@ class AttemptLog(Protocol):
     """Results of earlier delivery attempts."""
 
     async def last_answer(self, delivery_id: str) -> bytes:
-        """Return the `response` of the latest attempt that has one, since the delivery last
-        succeeded.
+        """Return the latest `response` of an attempt since the delivery last succeeded.
 
         Empty if there is none. A channel can store data for its next attempt in the `response` of
         an error.
@@ -188,7 +187,7 @@ class Tools:
     log: FilteringBoundLogger
     sockets: Sockets = field(default_factory=NoSockets)
     public_url: str = ""
-    """The public URL of this Tocsin, without a trailing slash."""
+    """The public URL of this installation of Tocsin, without a trailing slash."""
     environment: Environment = field(default_factory=Environment)
     """Identifies internal and well-known entities."""
     knowledge: Knowledge = field(default_factory=NoKnowledge)

@@ -42,10 +42,10 @@ class MappingTemplate:
     """Maps JSON to incidents; raises ValueError if the template is not a valid mapping.
 
     Tocsin shows `source` as the source of records that cannot be mapped. `records` is the member of
-    a body that contains the list of records, or an empty string if the body itself is the list. The
-    template is then rendered once for each batch of up to 250 records, so a large body does not
-    exceed the limits of one rendering. If `records` is None, the template is rendered once for the
-    whole body.
+    a body that contains the list of records, or an empty string if the body itself is the list.
+    With `records`, Tocsin renders the template once for each batch of up to 250 records, so a large
+    body does not exceed the limits of one rendering. If `records` is None, Tocsin renders the
+    template once for the whole body.
     """
 
     def __init__(self, text: str, source: str, records: str | None = None) -> None:

@@ -104,8 +104,8 @@ class Event:
     def key(self) -> str:
         """A globally unique name of the subject, across Tocsin installations.
 
-        Incident numbers restart with each database, so the key of an incident combines the public
-        URL of this Tocsin, the provider, and the SIEM's ID. Sessions and schedules have unique
+        Incident numbers restart with each database, so the key of an incident combines the host of
+        the public URL, the provider, and the SIEM's ID. Sessions and schedules have unique
         subjects.
         """
         incident = self.context.get("incident")
@@ -118,7 +118,7 @@ class Event:
 
     @property
     def severity(self) -> Severity:
-        """The severity of the incident or, for a completed run, the severity by the risk score.
+        """The severity of the incident; for a completed run, a severity based on the risk score.
 
         A failed run counts as Medium, and a disabled schedule as High, because it no longer runs.
         """

@@ -22,7 +22,7 @@ class NetworkFlow:
     protocol: str | None = None
     """In lower case, such as `tcp`."""
     direction: str | None = None
-    """As the SIEM calls it, in lower case, such as `inbound`."""
+    """The direction in the SIEM's words, in lower case, such as `inbound`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class Incident:
     """A case, alert or offense of a provider, in its current version.
 
     A provider returns the same `external_id` again whenever the incident changes. Tocsin keeps the
-    text and the states of the latest version, the entities and alerts of all versions, and the
-    earliest `occurred_at`. A provider therefore does not need to return entities and alerts of
-    earlier versions again.
+    latest version, but with the entities, alerts, techniques and tactics of all versions, and with
+    the earliest `occurred_at`. A provider therefore does not need to return the entities and alerts
+    of earlier versions again.
     """
 
     external_id: str

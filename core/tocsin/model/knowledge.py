@@ -22,7 +22,7 @@ class NodeKind(Vocabulary):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the graph; `kind` is an entity kind or a NodeKind; `value` identifies it.
+    """A node of the graph. `kind` is an entity kind or a NodeKind; `value` is unique in the kind.
 
     The value of an incident is its number, of a session its ID, and of a technique its ATT&CK ID.
     """

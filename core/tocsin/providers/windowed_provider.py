@@ -38,11 +38,11 @@ class WindowedProvider(Provider[S]):
     """Base class of providers that query changes by windows of time; implement the query.
 
     Both ends of a window are fixed until its last page is stored. Windows overlap, so that
-    simultaneous and late changes are not missed. The provider recognizes records in the overlap by
-    their content and does not return them again. If two consecutive reads end with `Broken`, the
-    next read splits the window until it finds the failing seconds. If other seconds can be read,
-    the provider reports the failing seconds as lost and continues. Tocsin retries a lost second
-    later, as a backfill.
+    simultaneous and late changes are not missed. The provider compares the content
+    of records, and does not return again what it has already returned. If two consecutive reads end
+    with `Broken`, the next read splits the window until it finds the failing seconds. If other
+    seconds can be read, the provider reports the failing seconds as lost and continues. Tocsin
+    retries a lost second later, as a backfill.
     """
 
     class Settings(Provider.Settings):

@@ -67,9 +67,7 @@ class ReceiverSimulator(VendorApi):
     # used by tests
 
     def fail(self, fault: Fault, *, after: int = 0) -> None:
-        """Make the next request fail, or the request that follows after `after` further
-        requests.
-        """
+        """Make one request fail: the next one, or the one that follows `after` other requests."""
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:

@@ -35,7 +35,7 @@ class Case:
     entities_at: datetime | None = None
     """The true time from which the API shows the entities; None for immediately."""
     malformed: bool = False
-    """Whether the API returns this version or event as an unreadable record."""
+    """Whether the API returns this version as an unreadable record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class LogEvent:
     entities: tuple[Entity, ...]
     text: str = ""
     malformed: bool = False
-    """Whether the API returns this version or event as an unreadable record."""
+    """Whether the API returns this event as an unreadable record."""
 
 
 class Siem:
@@ -61,7 +61,7 @@ class Siem:
         self.clock = clock
         self.skew = skew
         self.poisoned: set[str] = set()
-        """The IDs of incidents that break every list that contains them."""
+        """The IDs of incidents that make every page that contains them fail."""
         self._versions: dict[str, list[Case]] = {}
         self._timeline: list[tuple[datetime, str]] = []
         self._births: list[tuple[datetime, str]] = []

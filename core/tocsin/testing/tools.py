@@ -126,8 +126,9 @@ async def open_enricher(
 
 
 def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
-    """Return the validated settings of a plugin class, given as in `plugins.toml`, secrets as
-    text.
+    """Return the validated settings of a plugin class.
+
+    Settings are given as in `plugins.toml`, with secrets as text.
     """
     with TemporaryDirectory() as folder:
         secrets = (part for part in settings if part in kind.Settings.secret_fields())
