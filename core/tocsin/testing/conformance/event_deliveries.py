@@ -29,7 +29,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_every_event_is_sent(self) -> None:
-        """Each of the four event types is sent, and returns a `Receipt`.
+        """`deliver` sends an event of each of the four types, and returns a `Receipt`.
 
         Operators choose the events of a destination. If a channel drops an event
         without an exception, the event counts as delivered.
@@ -175,7 +175,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_check_delivers_nothing(self) -> None:
-        """`check` returns a `Health` with a detail and without problems, and only reads.
+        """`check` returns a `Health` without problems, and sends only GET, HEAD and OPTIONS requests.
 
         `check` runs repeatedly on production systems.
         """

@@ -250,7 +250,8 @@ class FileRules(FileConformance):
     async def test_a_missing_file_is_temporary(self) -> None:
         """A missing file raises `TryLater`, and is read once it appears.
 
-        The program that writes the file can start later, and a rotation briefly removes the file.
+        The program that writes the file can start after Tocsin, and a rotation briefly removes the
+        file.
         """
         async with self.harness() as harness:
             expect_failure(await harness.reader.failure(), TryLater)

@@ -27,7 +27,7 @@ class PushRequestRules(PushConformance):
     async def test_a_valid_token_is_accepted(self) -> None:
         """A request with the token, as `Bearer` or as the `Basic` password, is accepted.
 
-        Most senders can set only a header, and some support only a password.
+        Most senders can add a fixed header, and some can only send a username and a password.
         """
         async with self.harness() as harness:
             basic = base64.b64encode(f"sender:{TOKEN}".encode()).decode()
