@@ -175,7 +175,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_check_delivers_nothing(self) -> None:
-        """`check` returns a `Health` without problems, and sends only GET, HEAD and OPTIONS requests.
+        """`check` returns a `Health` without problems, and sends only GET, HEAD and OPTIONS.
 
         `check` runs repeatedly on production systems.
         """
