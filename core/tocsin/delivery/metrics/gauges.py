@@ -152,7 +152,7 @@ class DeliveryGauges:
         self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that have not been routed")
         self._suppressed = metrics.gauge(
             "tocsin_events_suppressed",
-            "Events and changes that suppression rules have kept from destinations",
+            "Events and changes that suppression rules have withheld from destinations",
         )
         self._hold = metrics.gauge(
             "tocsin_routing_on_hold",
