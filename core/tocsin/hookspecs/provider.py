@@ -152,6 +152,16 @@ class Provider(Configurable[S], ABC):
             """The marking of its incidents."""
             return Marking(self.tlp, self.pap)
 
+        @property
+        def sets_status(self) -> bool:
+            """Whether Tocsin may set the status of incidents in the SIEM."""
+            return self.write_back_status is not None or self.close_from_tickets
+
+        @property
+        def writes(self) -> bool:
+            """Whether Tocsin may write comments or statuses to the SIEM."""
+            return self.write_back or self.sets_status
+
     permissions: ClassVar[tuple[str, ...]] = ()
     """The permissions that the credentials need, with the names that the SIEM uses."""
 

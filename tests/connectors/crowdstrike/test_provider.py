@@ -96,10 +96,11 @@ async def test_secret_is_not_in_urls(falcon, opened):
 # check
 
 
+@pytest.mark.parametrize("writing", ["write_back", "close_from_tickets"])
 @pytest.mark.parametrize("scope", ["Alerts: Read", "Alerts: Write", "NGSIEM: Read and Write"])
-async def test_missing_scope_is_reported(falcon, opened, scope):
+async def test_missing_scope_is_reported(falcon, opened, scope, writing):
     falcon.lacks = {scope}
-    async with opened(write_back=True) as provider:
+    async with opened(**{writing: True}) as provider:
         health = await provider.check()
     assert health.problems == (f"the API client lacks the scope {scope}",)
 

@@ -205,10 +205,11 @@ async def test_state_of_a_missing_signal_is_refused(opened):
             await provider.set_status("s9", IncidentStatus.CLOSED)
 
 
+@pytest.mark.parametrize("writing", [{"write_back_status": "Active"}, {"close_from_tickets": True}])
 @pytest.mark.parametrize("permission", ["logs_read_data", "security_monitoring_signals_write"])
-async def test_missing_permissions_are_named(organization, opened, permission):
+async def test_missing_permissions_are_named(organization, opened, permission, writing):
     organization.lacks.add(permission)
-    async with opened(write_back_status="Active") as provider:
+    async with opened(**writing) as provider:
         (problem,) = (await provider.check()).problems
     assert problem == f"the application key lacks the permission {permission}"
     async with opened(log_search=False) as provider:

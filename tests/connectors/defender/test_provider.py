@@ -306,6 +306,7 @@ def readable(simulator, *roles: str):
     simulator.begin_session = begin_session
 
 
+@pytest.mark.parametrize("writing", ["write_back", "close_from_tickets"])
 @pytest.mark.parametrize(
     ("roles", "problems"),
     [
@@ -317,9 +318,9 @@ def readable(simulator, *roles: str):
         ((), ()),  # what cannot be known is no problem
     ],
 )
-async def test_check_reports_missing_write_permissions(opened, simulator, roles, problems):
+async def test_check_reports_missing_write_permissions(opened, simulator, roles, problems, writing):
     readable(simulator, *roles)
-    async with opened(write_back=True) as provider:
+    async with opened(**{writing: True}) as provider:
         assert (await provider.check()).problems == problems
     async with opened() as provider:
         assert (await provider.check()).problems == ()

@@ -323,9 +323,11 @@ async def test_check_reports_missing_write_privileges(cases, clock):
     assert cases.siem.comments("7") == []
 
 
-async def test_setting_a_status_has_its_own_privilege(cases, clock):
+@pytest.mark.parametrize(
+    "options", [{"write_back": True, "write_back_status": "Active"}, {"close_from_tickets": True}]
+)
+async def test_setting_a_status_has_its_own_privilege(cases, clock, options):
     cases.lacking = [".alerts-security.alerts-default"]
-    options = {"write_back": True, "write_back_status": "Active"}
     async with open_elastic(cases, clock, **options) as provider:
         problems = (await provider.check()).problems
     where = "on .alerts-security.alerts-default"

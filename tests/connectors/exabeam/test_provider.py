@@ -255,6 +255,7 @@ async def test_stage_of_a_missing_case_is_refused(opened):
             await provider.set_status("c9", IncidentStatus.CLOSED)
 
 
+@pytest.mark.parametrize("writing", ["write_back", "close_from_tickets"])
 @pytest.mark.parametrize(
     ("path", "permission"),
     [
@@ -262,9 +263,9 @@ async def test_stage_of_a_missing_case_is_refused(opened):
         ("/threat-center/v2/cases", "Threat Center Cases: Read, Write, and Delete"),
     ],
 )
-async def test_missing_permissions_are_named(subscription, opened, path, permission):
+async def test_missing_permissions_are_named(subscription, opened, path, permission, writing):
     subscription.forbidden.add(path)
-    async with opened(write_back=True) as provider:
+    async with opened(**{writing: True}) as provider:
         (problem,) = (await provider.check()).problems
     assert problem == f"the API key lacks the permission {permission}"
     async with opened(event_search=False) as provider:

@@ -232,6 +232,7 @@ async def test_status_of_a_missing_investigation_is_refused(opened):
             await provider.set_status("r9", IncidentStatus.CLOSED)
 
 
+@pytest.mark.parametrize("writing", ["write_back", "close_from_tickets"])
 @pytest.mark.parametrize(
     ("forbidden", "problem"),
     [
@@ -239,9 +240,9 @@ async def test_status_of_a_missing_investigation_is_refused(opened):
         ("PUT /idr/v2/investigations", "InsightIDR Core: View and Change"),
     ],
 )
-async def test_missing_permissions_are_named(organization, opened, forbidden, problem):
+async def test_missing_permissions_are_named(organization, opened, forbidden, problem, writing):
     organization.forbidden.add(forbidden)
-    async with opened(write_back=True) as provider:
+    async with opened(**{writing: True}) as provider:
         (found,) = (await provider.check()).problems
     assert found == f"the API key lacks the permission {problem}"
     async with opened(alert_details=False) as provider:

@@ -322,6 +322,9 @@ async def test_check_reports_missing_write_permissions(opened, simulator):
     async with opened(write_back=True) as provider:
         [problem] = (await provider.check()).problems
         assert problem.endswith("Microsoft.SecurityInsights/incidents/comments/write")
+    async with opened(close_from_tickets=True) as provider:
+        [problem] = (await provider.check()).problems
+        assert problem.endswith("Microsoft.SecurityInsights/incidents/write")
     async with opened(write_back=True, write_back_status="Active") as provider:
         assert (await provider.check()).problems == (
             "the app lacks the permission Microsoft.SecurityInsights/incidents/comments/write",

@@ -43,7 +43,7 @@ class CrowdStrike(WindowedProvider[CrowdStrikeSettings]):
     permissions = (
         READ,
         f"{SEARCH}, unless event_repository is empty",
-        f"{WRITE}, if write_back is on",
+        f"{WRITE}, if write_back or close_from_tickets is on",
     )
     record_contracts = CONTRACTS
     retirements = load_retirements("crowdstrike")
@@ -61,7 +61,7 @@ class CrowdStrike(WindowedProvider[CrowdStrikeSettings]):
         """Return the scopes that the API client lacks."""
         searcher = self._searcher if self.settings.event_repository else None
         lacking = await find_permission_problems(
-            self._client, searcher, self.tools.clock.now(), writes=self.settings.write_back
+            self._client, searcher, self.tools.clock.now(), writes=self.settings.writes
         )
         return Health(detail=f"alerts of {self.settings.url} can be read", problems=tuple(lacking))
 

@@ -48,7 +48,7 @@ class Datadog(LookbackProvider[DatadogSettings]):
     permissions = (
         READ,
         f"{SEARCH}, unless log_search is off",
-        f"{WRITE}, if write_back_status is on",
+        f"{WRITE}, if write_back_status or close_from_tickets is set",
     )
     event_kinds = frozenset(LOG_FIELDS)
     record_contracts = CONTRACTS
@@ -68,7 +68,7 @@ class Datadog(LookbackProvider[DatadogSettings]):
         tried: dict[str, PermissionProbe] = {}
         if self.settings.log_search:
             tried[SEARCH] = partial(self._client.logs, "*", recent, None, 1)
-        if self.settings.write_back_status:
+        if self.settings.sets_status:
             tried[WRITE] = self._change_nothing
         lacking = await find_refused(tried)
         problems = tuple(f"the application key lacks the permission {name}" for name in lacking)

@@ -76,8 +76,11 @@ class Defender(WindowedProvider[DefenderSettings]):
     permissions = (
         _READ,
         _HUNT,
-        f"{_WRITE} instead of the first, if write_back is on",
-        f"{_READ_ALERTS}, if alerts are read, or {_WRITE_ALERTS} with write_back",
+        f"{_WRITE} instead of the first, if write_back or close_from_tickets is on",
+        (
+            f"{_READ_ALERTS}, if alerts are read, or {_WRITE_ALERTS} with write_back or "
+            "close_from_tickets"
+        ),
     )
     record_contracts = CONTRACTS
     retirements = load_retirements("defender")
@@ -103,7 +106,7 @@ class Defender(WindowedProvider[DefenderSettings]):
 
         Write access cannot be tested without changes, so it is read from the token.
         """
-        now, writes = self.tools.clock.now(), self.settings.write_back
+        now, writes = self.tools.clock.now(), self.settings.writes
         recent = Window(now - _RECENT, now)
         probes: dict[str, PermissionProbe] = {
             _WRITE if writes else _READ: partial(

@@ -64,7 +64,7 @@ async def _check_privileges(
 ) -> tuple[str, tuple[str, ...]]:
     wanted = [{"names": list(settings.event_indexes), "privileges": ["read"]}]
     if "alerts" in settings.incidents:
-        more = _STATUS_PRIVILEGES if settings.write_back_status else []
+        more = _STATUS_PRIVILEGES if settings.sets_status else []
         wanted.append({"names": [settings.alerts_index], "privileges": ["read", *more]})
     answer = await cluster.ask("POST", PRIVILEGES, json={"index": wanted})
     body = answer.json if isinstance(answer.json, dict) else {}

@@ -52,7 +52,7 @@ class Exabeam(CreationTimeProvider[ExabeamSettings]):
         READ_CASES,
         f'{READ_ALERTS} instead, with records = "alerts"',
         f"{SEARCH_EVENTS}, unless event_search is off",
-        f"{WRITE_CASES} instead of the first, if write_back is on",
+        f"{WRITE_CASES} instead of the first, if write_back or close_from_tickets is on",
     )
     event_kinds = frozenset(EVENT_FIELDS)
     record_contracts = CONTRACTS
@@ -74,7 +74,7 @@ class Exabeam(CreationTimeProvider[ExabeamSettings]):
             tried[SEARCH_EVENTS] = partial(
                 self._client.events, 'src_ip:"192.0.2.1"', recent, ("id",), 1
             )
-        if self.settings.write_back or self.settings.write_back_status:
+        if self.settings.writes:
             tried[WRITE_CASES] = self._change_nothing
         lacking = await find_refused(tried)
         problems = tuple(f"the API key lacks the permission {name}" for name in lacking)

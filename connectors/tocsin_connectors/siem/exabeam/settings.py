@@ -57,6 +57,6 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
 
     @model_validator(mode="after")
     def _check_write_back(self) -> Self:
-        if self.records == "alerts" and (self.write_back or self.write_back_status):
+        if self.records == "alerts" and self.writes:
             raise ValueError('write-back is only available with records = "cases"')
         return self

@@ -40,7 +40,7 @@ _MAX_EVIDENCE = 20
 class InsightIDR(CreationTimeProvider[InsightIDRSettings]):
     """Investigations of one organization. Each investigation is an incident."""
 
-    permissions = (VIEW, f"{CHANGE} instead, if write_back is on")
+    permissions = (VIEW, f"{CHANGE} instead, if write_back or close_from_tickets is on")
     record_contracts = CONTRACTS
     precision = MILLISECOND
     page_size = 100
@@ -57,7 +57,7 @@ class InsightIDR(CreationTimeProvider[InsightIDRSettings]):
         tried: dict[str, PermissionProbe] = {}
         if self.settings.alert_details:
             tried["to read the details of alerts"] = partial(self._client.probe_alerts, now)
-        if self.settings.write_back or self.settings.write_back_status:
+        if self.settings.writes:
             tried[CHANGE] = self._change_nothing
         lacking = await find_refused(tried)
         problems = tuple(f"the API key lacks the permission {name}" for name in lacking)

@@ -122,7 +122,7 @@ class OpenSearch(LookbackProvider[OpenSearchSettings]):
             cursor = DetectorCursor.beginning([name], Window(now - timedelta(minutes=1), now))
             await attempts.make(self._analytics.alerts(cursor, 1))
             await attempts.make(self._analytics.try_findings(name))
-            if self.settings.write_back_status is not None:
+            if self.settings.sets_status:
                 await attempts.make(self._analytics.try_acknowledging(name))
         if indices := self._indices(detectors):
             await attempts.make(self._cluster.search(indices, {"size": 0}))

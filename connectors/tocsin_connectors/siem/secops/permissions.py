@@ -24,7 +24,7 @@ PERMISSIONS = (
     f"{RULE}, so that `tocsin check` can detect unknown curated rules",
     GET,
     SEARCH,
-    f"{UPDATE}, if write_back is on",
+    f"{UPDATE}, if write_back or close_from_tickets is on",
 )
 _MISSING_ALERT = "de_00000000-0000-0000-0000-000000000000"
 _RECENT = timedelta(minutes=1)

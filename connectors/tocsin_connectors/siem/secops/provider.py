@@ -67,7 +67,7 @@ class SecOps(LookbackProvider[SecOpsSettings]):
         """Return the permissions that the service account lacks."""
         settings, now = self.settings, self.tools.clock.now()
         lacking = await find_permission_problems(
-            self._client, settings.curated_rules, now, writes=settings.write_back
+            self._client, settings.curated_rules, now, writes=settings.writes
         )
         detail = f"detections of {settings.instance} can be read"
         if settings.curated_detections and not settings.curated_rules:

@@ -54,7 +54,7 @@ class Sentinel(WindowedProvider[SentinelSettings]):
 
     permissions = (
         "Microsoft Sentinel Reader, on the workspace",
-        "Microsoft Sentinel Responder instead, if write_back is on",
+        "Microsoft Sentinel Responder instead, if write_back or close_from_tickets is on",
     )
     record_contracts = CONTRACTS
     retirements = load_retirements("sentinel")
@@ -78,7 +78,7 @@ class Sentinel(WindowedProvider[SentinelSettings]):
         )
         wanted = {
             WRITE_COMMENTS: settings.write_back,
-            WRITE_INCIDENTS: settings.write_back_status is not None,
+            WRITE_INCIDENTS: settings.sets_status,
         }
         return Health(
             detail=f"the incidents and logs of {settings.workspace} can be read",

@@ -57,7 +57,7 @@ class Splunk(WindowedProvider[SplunkProviderSettings]):
     permissions = (
         "the capability search, and the index notable among the searchable indexes of the role",
         "read access to the lookup incident_review_lookup (the role ess_analyst has it)",
-        "the capability edit_notable_events, if write_back is on",
+        "the capability edit_notable_events, if write_back or close_from_tickets is on",
     )
 
     def __init__(self, settings: Any, tools: Tools) -> None:
@@ -71,7 +71,7 @@ class Splunk(WindowedProvider[SplunkProviderSettings]):
 
     async def check(self) -> Health:
         """Return the owner of the token, and the missing permissions."""
-        needed = ["search", *(["edit_notable_events"] if self.settings.write_back else [])]
+        needed = ["search", *(["edit_notable_events"] if self.settings.writes else [])]
         now = self.tools.clock.now()
         username, problems = await find_permission_problems(self._api, self._jobs, needed, now)
         return Health(detail=f"{username} can search findings and their reviews", problems=problems)
