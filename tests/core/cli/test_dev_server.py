@@ -63,7 +63,7 @@ def test_a_mistake_stops_the_service_until_it_is_corrected(tmp_path):
         wait_for(" started ")
         plugins.write_text("plugns = 3")
         wait_for("plugns: unknown key")
-        wait_for("waiting for a change")
+        wait_for("waiting for a file to change")
         plugins.write_text("")
         wait_for(" started ")
         process.send_signal(signal.SIGTERM)
