@@ -54,7 +54,7 @@ def support_bundle(
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option("--log", help="Log file of the service, of which to include the last 5 MiB."),
+        typer.Option("--log", help="Service log file. The archive includes its last 5 MiB."),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Write the archive without confirmation.")
