@@ -7,10 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 UNTESTED = {
-    "Key IDs revealed by timing": "None; accepted",
-    "A compromised OpenID Connect issuer": "None; accepted",
-    "Loops between a source SIEM and a destination platform": "None; not detected",
-    "Emails that pretend to come from Tocsin": "None; not detected",
+    "Key IDs revealed by timing": "None: the risk is accepted",
+    "A compromised OpenID Connect issuer": "None: the risk is accepted",
+    "An incident that loops between a SIEM and a destination that feeds the SIEM": "None: Tocsin "
+    "does not detect this",
+    "Emails that pretend to come from Tocsin": "None: Tocsin does not detect this",
 }
 
 

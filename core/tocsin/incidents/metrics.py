@@ -50,7 +50,7 @@ class SyncMeters:
         )
         self.accepted_pushes = metrics.counter(
             "tocsin_pushes_accepted_total",
-            "Pushes accepted by the intake through this node, before they are stored",
+            "Pushes that the intake accepted through this node, including pushes not stored yet",
             "provider",
         )
         self.fallback_pushes = metrics.counter(

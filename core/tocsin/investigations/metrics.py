@@ -25,7 +25,7 @@ class InvestigationMetrics:
         )
         self._duration = metrics.histogram(
             "tocsin_investigation_duration_seconds",
-            "Duration of investigation runs, summed over all nodes that ran them",
+            "Duration of investigation runs, including the time on nodes that ran them earlier",
             _DURATIONS,
             "status",
         )

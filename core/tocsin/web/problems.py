@@ -59,10 +59,10 @@ class ProblemDocument(BaseModel):
     status: int
     detail: str
     instance: str = Field(description="The path of the request.")
-    required_scope: str | None = Field(default=None, description="The missing scope.")
+    required_scope: str | None = Field(default=None, description="The scope that the caller lacks.")
     errors: list[FieldError] | None = Field(default=None, description="All invalid fields.")
     problems: list[str] | None = Field(
-        default=None, description="All problems in the files of a node."
+        default=None, description="All problems in the node's configuration files."
     )
     record: str | None = Field(
         default=None,

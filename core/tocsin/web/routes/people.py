@@ -88,7 +88,7 @@ def get_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_person(connection: Connection, call: RequestContext) -> Response:
-    """Change the role or the status of a person, which ends their sessions, and return them."""
+    """Change the role or status of a person, end their sessions, and return the person."""
     body: PersonChange = call.body
     with translate_record_errors(PERSON_NOT_FOUND):
         person, changed = credentials.change_person(
@@ -104,7 +104,7 @@ def update_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def delete_person(connection: Connection, call: RequestContext) -> Response:
-    """Delete a person with their passkeys, and return them as they were."""
+    """Delete a person with their passkeys, and return the deleted person."""
     person = _find(connection, call, lock=True)
     change = AuditedChange(target=person.principal)
     response = _respond(connection, call, person, change)

@@ -137,7 +137,7 @@ def delete_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def run_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Run a schedule now, and return the run; its result counts for `consecutive_failures`."""
+    """Run a schedule now, and return the run; its result counts toward `consecutive_failures`."""
     require_investigator(call)
     schedule = _find(connection, call, lock=True)
     row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())

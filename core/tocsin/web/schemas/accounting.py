@@ -52,7 +52,9 @@ class _SourceInterval(ResponseModel):
     provider: str
     stream: str = Field(description="The provider's stream, such as `changed`.")
     source: str = Field(description="The provider's name for the file or source that was read.")
-    from_: int | str = Field(alias="from", description="Start: a time, or a byte offset.")
+    from_: int | str = Field(
+        alias="from", description="Start of the interval: a time, or a byte offset."
+    )
     to: int | str = Field(description="End of the interval, exclusive.")
 
 
@@ -131,7 +133,7 @@ class TracedEvent(ResponseModel):
     )
     reason: str | None = Field(description="Reason why the event is on hold.")
     suppressed_by: str | None = Field(
-        description="Suppression rule that matched. Only observer plugins got the event."
+        description="Suppression rule that matched. Only plugins with an event hook got the event."
     )
     deliveries: list[TracedDelivery]
 
@@ -189,9 +191,11 @@ class Trace(ResponseModel):
     alert: AlertOutcome
     events: list[TracedEvent]
     remote_objects: list[TracedRemoteObject] = Field(description="Tickets and similar objects.")
-    siem_closure: SiemClosure | None = Field(description="Latest closure at the SIEM.")
+    siem_closure: SiemClosure | None = Field(
+        description="Latest closure of the incident in the SIEM."
+    )
     triage: list[TracedTriage] = Field(
-        description=f"Changes of the triage, oldest first: at most the latest {MAX_HISTORY}."
+        description=f"Changes to the triage, oldest first: at most the latest {MAX_HISTORY}."
     )
     stops: list[PastStop] = Field(
         description="Stops that delayed the incident or its deliveries, newest first."
@@ -382,7 +386,7 @@ class Proof(ResponseModel):
     )
     triage: PeriodTriage
     remote_statuses: list[RemoteStatusSummary]
-    siem_closures: dict[str, int] = Field(description="Closures at SIEMs, by state.")
+    siem_closures: dict[str, int] = Field(description="Closures of incidents in SIEMs, by state.")
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     changes: dict[str, int] = Field(
         description="Number of changes that plugins or destinations follow, by outcome."

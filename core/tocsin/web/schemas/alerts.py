@@ -57,7 +57,7 @@ class AlertList(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {}
 
-    alerts: list[AlertItem] = Field(description="The latest first.")
+    alerts: list[AlertItem] = Field(description="Alerts, the latest first.")
     total: int
     total_relation: TotalRelation
     next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")

@@ -103,4 +103,4 @@ class RegeneratedSecret(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"client_id": CLIENT_ID, "client_secret": CLIENT_SECRET}
 
     client_id: str
-    client_secret: str = Field(description="Shown only once; the previous secret no longer works.")
+    client_secret: str = Field(description="New secret; shown only once.")

@@ -54,9 +54,9 @@ class ConsoleSessionItem(ResponseModel):
     name: str = Field(description="Name that the console shows.")
     role: ConsoleRole
     begun_at: datetime
-    used_at: datetime | None = Field(description="Last use, within five minutes.")
+    used_at: datetime | None = Field(description="Last use, accurate to five minutes.")
     expires_at: datetime
-    address: str | None = Field(description="Address at the sign-in.")
+    address: str | None = Field(description="IP address at the sign-in.")
     browser: str | None = Field(description="`User-Agent` at the sign-in.")
 
 
@@ -72,4 +72,4 @@ class EndedSessions(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"ended": 2}
 
-    ended: int = Field(description="Number of sessions.")
+    ended: int = Field(description="Number of ended sessions.")

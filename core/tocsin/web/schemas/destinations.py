@@ -194,7 +194,7 @@ class ResumedDestination(DestinationItem):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"released": 3}
 
-    released: int = Field(description="Number of deliveries that are now sent.")
+    released: int = Field(description="Number of deliveries that are no longer on hold.")
 
 
 class DestinationList(ResponseModel):

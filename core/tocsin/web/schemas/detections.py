@@ -43,11 +43,13 @@ class DetectionItem(ResponseModel):
     dispositions: dict[IncidentDisposition, int] = Field(
         description="Number of incidents by disposition, without zeros."
     )
-    false_positive_ratio: float = Field(description="From 0 to 1.")
+    false_positive_ratio: float = Field(description="Share of false positives, from 0 to 1.")
     latest_incident: int = Field(description="Number of the latest incident with a disposition.")
 
 
 class DetectionList(ResponseModel):
     """Detections by their number of false positives."""
 
-    detections: list[DetectionItem] = Field(description="Most false positives first.")
+    detections: list[DetectionItem] = Field(
+        description="Detections, the most false positives first."
+    )

@@ -51,7 +51,9 @@ class EnrichmentChange(ResponseModel):
     entity: EntityItem
     enricher: str
     difference: EnrichmentDifference
-    enrichment: EntityEnrichment | None = Field(description="Null if there is no current result.")
+    enrichment: EntityEnrichment | None = Field(
+        description="Current result; null if there is none."
+    )
 
 
 class NotEnriched(ResponseModel):

@@ -53,12 +53,12 @@ Scopes = Annotated[
 TotalRelation = Annotated[
     str,
     Field(
-        description="`eq` if `total` is exact, `gte` if there are more.",
+        description="`eq` if `total` is exact, `gte` if it is a lower bound.",
         json_schema_extra={"enum": ["eq", "gte"]},
     ),
 ]
 Search = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
-Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number.")]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of results.")]
 
 
 def cursor_field(kind: str) -> Any:

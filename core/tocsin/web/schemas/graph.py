@@ -174,7 +174,7 @@ class GraphNeighborhood(ResponseModel):
     }
 
     entity: GraphNode
-    nodes: list[LabeledNode] = Field(description="Nearest first.")
+    nodes: list[LabeledNode] = Field(description="Nodes, the nearest first.")
     edges: list[GraphEdge]
     complete: bool = Field(description="False if nodes or edges are omitted because of a limit.")
 
@@ -202,7 +202,7 @@ class GraphCount(ResponseModel):
     name: str
     count: int
     relation: str = Field(
-        description="`eq` if `count` is exact, `gte` if there are more.",
+        description="`eq` if `count` is exact, `gte` if it is a lower bound.",
         json_schema_extra={"enum": ["eq", "gte"]},
     )
 
@@ -214,8 +214,8 @@ class GraphStatistics(ResponseModel):
         "edges": [{"name": "involves", "count": 1000, "relation": "gte"}]
     }
 
-    nodes: list[GraphCount] = Field(description="By kind.")
-    edges: list[GraphCount] = Field(description="By type.")
+    nodes: list[GraphCount] = Field(description="Number of nodes, by kind.")
+    edges: list[GraphCount] = Field(description="Number of edges, by type.")
 
 
 class StixBundle(BaseModel):

@@ -118,15 +118,15 @@ class IncidentQuery(QueryModel):
     until: Timestamp | None = Field(
         default=None, description="Only incidents that occurred before this time."
     )
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of results.")
     cursor: CursorField | None = Field(
         default=None, description="The `next_cursor` of the previous page."
     )
     changed_after: ResumeField | None = Field(
         default=None,
         description="The `resume_cursor` of an earlier response, to get only later changes, "
-        "oldest first. An empty value starts with the first change. Not with "
-        "`cursor`.",
+        "oldest first. An empty value starts with the first change. Cannot be combined "
+        "with `cursor`.",
     )
     sort: Annotated[IncidentOrder, any_case(IncidentOrder)] = Field(
         default=IncidentOrder.CHANGED,
@@ -253,7 +253,9 @@ class IncidentTrendHour(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"counts": {"Critical": 1, "Low": 12}}
 
     start: datetime
-    counts: dict[Severity, int] = Field(description="Counts by severity, without zeros.")
+    counts: dict[Severity, int] = Field(
+        description="Number of incidents by severity, without zeros."
+    )
 
 
 class IncidentTrend(ResponseModel):

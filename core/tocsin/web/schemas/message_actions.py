@@ -11,10 +11,10 @@ from tocsin.web.parsing import BodyModel
 
 
 class MessageActionForm(BodyModel):
-    """A request of a chat platform for a button."""
+    """A request of a chat platform about a button that a person pressed."""
 
     model_config = ConfigDict(extra="allow")
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"payload": '{"type": "block_actions"}'}
 
-    payload: str = Field(description="JSON, in the format of the platform.")
+    payload: str = Field(description="Pressed button, as JSON in the platform's format.")

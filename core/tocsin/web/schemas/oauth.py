@@ -73,7 +73,7 @@ class TokenResponse(ResponseModel):
     }
 
     access_token: str
-    expires_in: int = Field(description="Lifetime in seconds.")
+    expires_in: int = Field(description="Lifetime of the token, in seconds.")
     token_type: str = Field(json_schema_extra={"const": "Bearer"})
     scope: str = Field(description="Granted scopes, separated by single spaces.")
 

@@ -93,7 +93,7 @@ class PluginKind(ResponseModel):
         "streams": [],
     }
 
-    section: str = Field(description="Tables of `plugins.toml` that can use it.")
+    section: str = Field(description="Section of `plugins.toml` that uses this kind.")
     name: str
     summary: str
     capabilities: list[str]
@@ -128,11 +128,11 @@ class ChannelSetting(ResponseModel):
         description="Type of the form field; `table` maps names to strings, `anything` is any "
         "JSON value."
     )
-    choices: list[str] = Field(description="Options of `choice` and `choices`.")
+    choices: list[str] = Field(description="Permitted values of a `choice` or `choices`.")
     required: bool
     default: str | None = Field(description="Default as written in TOML.")
     secret: bool = Field(description="Whether the value is encrypted and never returned.")
-    local: bool = Field(description="Whether it can be set only in `plugins.toml`.")
+    local: bool = Field(description="Whether only `plugins.toml` can contain the setting.")
     common: bool = Field(description="Whether every destination has this setting.")
     description: str
 
@@ -148,7 +148,7 @@ class ChannelItem(ResponseModel):
     plugin: str
     summary: str
     settings: list[ChannelSetting] = Field(
-        description="Specific settings first, then common settings."
+        description="Settings of this channel, then settings of all channels."
     )
 
 

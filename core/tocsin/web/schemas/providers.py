@@ -27,7 +27,7 @@ class StreamProgress(ResponseModel):
     }
 
     name: str
-    read_at: datetime = Field(description="Time of the last progress.")
+    read_at: datetime = Field(description="Time of the last read that made progress.")
     covered_until: datetime | None = Field(
         description="All changes before this time were read; null if the stream is not time-based."
     )
@@ -54,9 +54,9 @@ class DriftedField(ResponseModel):
     expected: str = Field(description="Types that the provider understands, separated by `|`.")
     found: str | None = Field(description="Types found instead; null if the field is missing.")
     since: datetime = Field(
-        description="Time of the first record without the field, or with another type."
+        description="Time of the first record in which the field is missing or has a wrong type."
     )
-    records: int = Field(description="Number of sampled records since then.")
+    records: int = Field(description="Number of records examined since this time.")
     appeared: list[str] = Field(
         description="New fields in the object that contains the field, which might replace it."
     )

@@ -57,4 +57,4 @@ class WaitingPushes(ResponseModel):
     provider: str
     stored: int = Field(description="Number of the last stored push in the intake.")
     accepted: int = Field(description="Number of the last accepted push in the intake.")
-    since: datetime = Field(description="Time at which the oldest of these pushes arrived.")
+    since: datetime = Field(description="Time at which the oldest waiting push arrived.")

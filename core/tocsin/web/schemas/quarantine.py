@@ -55,7 +55,7 @@ class QuarantinedRecord(QuarantineItem):
         description="Start of the time range whose read rejected the record. A backfill of the "
         "range reads the record again. Null if the source is not time-based.",
     )
-    to: datetime | None = Field(description="End of this time range, exclusive.")
+    to: datetime | None = Field(description="End of the time range, exclusive.")
 
 
 class QuarantineQuery(QueryModel):

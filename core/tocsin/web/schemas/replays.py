@@ -83,7 +83,7 @@ class Replay(ResponseModel):
     id: str
     state: ReplayState
     filter: ReplayFilter
-    total: int = Field(description="Number of matches at creation.")
+    total: int = Field(description="Number of deliveries that matched at creation.")
     replayed: int = Field(description="Number of deliveries queued so far.")
     created_by: str
     created_at: datetime
@@ -113,7 +113,7 @@ class NewReroute(BodyModel):
 
     since: Timestamp = Field(description="Only events at or after this time.")
     until: Timestamp | None = Field(
-        default=None, description="Only events before this time; by default, all."
+        default=None, description="Only events before this time; by default, before now."
     )
     dry_run: bool = Field(default=False, description="Count the events without routing them.")
 

@@ -198,7 +198,7 @@ class ScheduleDetail(ScheduleItem):
     }
 
     upcoming: list[datetime] = Field(
-        description="Times of the next three runs, with jitter; empty unless it is active."
+        description="Times of the next three runs, with jitter, if the schedule is active."
     )
 
 

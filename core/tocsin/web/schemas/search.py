@@ -58,8 +58,8 @@ class SearchResult(ResponseModel):
     id: str = Field(description="Number of the incident, or ID of the session.")
     title: str
     snippet: str = Field(description="Matching excerpt as HTML, with matches in `<mark>`.")
-    score: float = Field(description="From 0 to 1.")
-    at: datetime = Field(description="Time of the incident, or creation of the session.")
+    score: float = Field(description="Relevance, from 0 to 1.")
+    at: datetime = Field(description="Time of the incident, or of the creation of the session.")
     url: str = Field(description="URL of the page in the console.")
 
 

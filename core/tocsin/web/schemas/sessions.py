@@ -27,7 +27,7 @@ class NewInvestigation(BodyModel):
         description="Audience of the report, which determines its depth and contents.",
     )
     provider: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
-        default=None, description="The only provider to query; all by default."
+        default=None, description="Only provider to query; by default, all providers."
     )
 
 
@@ -106,13 +106,13 @@ class SessionSummary(ResponseModel):
     persona: Persona
     provider: str | None
     schedule_id: str | None = Field(description="Schedule of the run, if any.")
-    run: int = Field(description="Number of runs: 1 if there are no follow-ups.")
+    run: int = Field(description="Number of runs; 1 if there are no follow-ups.")
     progress: SessionProgress
     error: str | None = Field(description="Error message, if the session failed.")
     title: str | None
     verdict: Verdict | None
     confidence: Confidence | None
-    risk_score: float | None = Field(description="From 0 to 100.")
+    risk_score: float | None = Field(description="Risk score, from 0 to 100.")
     entity_count: int | None
     finding_count: int | None
     created_by: str

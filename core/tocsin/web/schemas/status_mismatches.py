@@ -39,7 +39,7 @@ class RemoteObjectItem(ResponseModel):
     )
     resolution: str | None
     is_open: bool | None
-    status_changed_at: datetime = Field(description="When this status was first read.")
+    status_changed_at: datetime = Field(description="Time at which Tocsin first read this status.")
     status_read_at: datetime
 
 
@@ -125,6 +125,6 @@ class RemoteStatusSummary(ResponseModel):
     objects: int = Field(description="Number of objects whose status was read.")
     mismatches: int = Field(description="Number of objects that do not match their incident.")
     failing_since: datetime | None = Field(
-        description="Time since which reading fails; null if it does not fail."
+        description="Time since which all reads have failed; null if the last one succeeded."
     )
     reason: str | None

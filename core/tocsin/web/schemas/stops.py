@@ -81,4 +81,4 @@ class PastStop(CurrentStop):
     kind: StopKind
     name: str
     ended_at: datetime | None
-    ended_by: str | None = Field(description="`system` if it ended at its time.")
+    ended_by: str | None = Field(description="Who ended the stop; `system` if it expired.")

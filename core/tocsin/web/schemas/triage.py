@@ -61,7 +61,7 @@ class TriageItem(ResponseModel):
     disposition_at: datetime | None
     comment_count: int
     tags: list[str]
-    linked_incidents: list[int] = Field(description="Numbers of incidents.")
+    linked_incidents: list[int] = Field(description="Numbers of the linked incidents.")
     watchers: list[str]
 
 
