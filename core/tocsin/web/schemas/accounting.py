@@ -52,9 +52,7 @@ class _SourceInterval(ResponseModel):
     provider: str
     stream: str = Field(description="The provider's stream, such as `changed`.")
     source: str = Field(description="The provider's name for the file or source that was read.")
-    from_: int | str = Field(
-        alias="from", description="Start of the interval: a time, or a byte offset."
-    )
+    from_: int | str = Field(alias="from", description="Interval start: a time, or a byte offset.")
     to: int | str = Field(description="End of the interval, exclusive.")
 
 
@@ -191,9 +189,7 @@ class Trace(ResponseModel):
     alert: AlertOutcome
     events: list[TracedEvent]
     remote_objects: list[TracedRemoteObject] = Field(description="Tickets and similar objects.")
-    siem_closure: SiemClosure | None = Field(
-        description="Latest closure of the incident in the SIEM."
-    )
+    siem_closure: SiemClosure | None = Field(description="Latest closure in the SIEM.")
     triage: list[TracedTriage] = Field(
         description=f"Changes to the triage, oldest first: at most the latest {MAX_HISTORY}."
     )
