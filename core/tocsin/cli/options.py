@@ -30,8 +30,8 @@ def parse_moment(option: str, text: str, now: datetime) -> datetime:
         moment = None
     if moment is None or moment.tzinfo is None or moment < EPOCH:
         raise OperatorError(
-            f"{option}: found {text!r}; use a duration before now, such as 24h or 7d, or a time "
-            "with its time zone, such as 2026-11-21T05:33:01Z"
+            f"{option}: found {text!r}; use a duration to count back from now, such as 24h or 7d, "
+            "or a time with a time zone, such as 2026-11-21T05:33:01Z"
         )
     return moment
 

@@ -81,10 +81,13 @@ def test_events_of_nobody_are_routed_again_and_that_is_in_the_audit_log(tocsin, 
     [
         (["list", "--state", "lost"], "--state: found 'lost'; use one of: pending, on_hold"),
         (["list", "--event", "x"], "--event: found 'x'; use one of: incident-alert"),
-        (["list", "--since", "soon"], "--since: found 'soon'; use a duration before now"),
+        (
+            ["list", "--since", "soon"],
+            "--since: found 'soon'; use a duration to count back from now",
+        ),
         (
             ["replay", "--until", "2026-11-21"],
-            "--until: found '2026-11-21'; use a duration before now",
+            "--until: found '2026-11-21'; use a duration to count back from now",
         ),
         (["replay", "--state", "pending"], "--state: found 'pending'; use one of: dead"),
         (

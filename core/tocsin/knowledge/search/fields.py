@@ -66,5 +66,5 @@ def parse_bound(text: str) -> datetime:
     except ValueError:
         raise ValueError(wrong) from None
     if parsed.tzinfo is None:
-        raise ValueError(f"{wrong}, with its time zone")
+        raise ValueError(f"{wrong}, with a time zone")
     return parsed.astimezone(UTC)

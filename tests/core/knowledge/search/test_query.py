@@ -34,7 +34,7 @@ WRONG = {
     'severity:""': "a value is missing after severity:",
     "severity:hi*": "severity must be one of",
     "before:yesterday": "found 'yesterday'; use a day such as 2026-01-31",
-    "before:2026-01-31T08:00:00": "with its time zone",
+    "before:2026-01-31T08:00:00": "with a time zone",
     "after:9999-99-99": "use a day",
     "-before:2026-01-31": "use before: instead of -after:",
     "OR a": "q at character 1: OR needs a term on both sides",
