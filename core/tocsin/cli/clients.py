@@ -12,7 +12,7 @@ from tocsin.cli.responses import print_secret
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
 from tocsin.credentials import Scope
 
-app = typer.Typer(no_args_is_help=True, help="Manage API clients of a running service.")
+app = typer.Typer(no_args_is_help=True, help="Manage API clients.")
 
 _COLUMNS = Columns(
     ("client_id", "name", "status", "scopes", "created_by", "created_at", "last_used_at"),

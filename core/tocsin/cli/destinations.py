@@ -12,7 +12,7 @@ from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.model import EventType
 
-app = typer.Typer(no_args_is_help=True, help="Manage destinations of a running service.")
+app = typer.Typer(no_args_is_help=True, help="Manage destinations.")
 
 _COLUMNS = Columns(
     (

@@ -19,9 +19,7 @@ from tocsin.cli.triage import (
 )
 from tocsin.model import DispositionFilter, IncidentStatus, Severity, StatusMismatch
 
-app = typer.Typer(
-    no_args_is_help=True, help="List, show and triage incidents of a running service."
-)
+app = typer.Typer(no_args_is_help=True, help="List, show and triage incidents.")
 
 _COLUMNS = Columns(
     (

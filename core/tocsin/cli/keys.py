@@ -11,7 +11,7 @@ from tocsin.cli.responses import print_secret
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, Search, admin_path, run_on_api
 from tocsin.credentials import Scope
 
-app = typer.Typer(no_args_is_help=True, help="Manage API keys of a running service.")
+app = typer.Typer(no_args_is_help=True, help="Manage API keys.")
 
 _COLUMNS = Columns(
     (

@@ -20,9 +20,7 @@ from tocsin.fields import format_duration
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.validation import suggest_nearest
 
-app = typer.Typer(
-    no_args_is_help=True, help="Manage recurring investigations of a running service."
-)
+app = typer.Typer(no_args_is_help=True, help="Manage recurring investigations.")
 
 _COLUMNS = Columns(
     (

@@ -9,7 +9,7 @@ import typer
 from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 
-app = typer.Typer(no_args_is_help=True, help="Manage suppression rules of a running service.")
+app = typer.Typer(no_args_is_help=True, help="Manage suppression rules.")
 
 _COLUMNS = Columns(
     (
