@@ -69,7 +69,9 @@ Since = Annotated[
 ]
 Until = Annotated[
     str | None,
-    typer.Option(help="Only deliveries of events before this time, in a format of --since."),
+    typer.Option(
+        help="Only deliveries of events before this time, in the same formats as --since."
+    ),
 ]
 
 
@@ -209,7 +211,9 @@ def reroute(
     ],
     until: Annotated[
         str | None,
-        typer.Option(help="Only events before this time, in a format of --since. Default: now."),
+        typer.Option(
+            help="Only events before this time, in the same formats as --since. Default: now."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the number of events and change nothing.")

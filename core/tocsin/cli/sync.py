@@ -65,7 +65,7 @@ def backfill(
         typer.Option("--from", help="Start time, such as 7d (7 days ago) or 2026-11-01T00:00:00Z."),
     ],
     to: Annotated[
-        str | None, typer.Option(help="End time, in a format of --from. Default: now.")
+        str | None, typer.Option(help="End time, in the same formats as --from. Default: now.")
     ] = None,
     alert: Annotated[
         bool,
