@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -122,6 +122,27 @@ async def test_an_intake_without_pushes_is_empty_for_a_busy_node_too(tmp_path, m
         pages = [await intake.fetch(PROVIDER, None, 100) for _ in range(3)]
         busy.cancel()
     assert [list(page.pushes) for page in pages] == [[], [], []]
+
+
+async def test_closing_ends_also_if_the_client_swallows_the_cancellation(monkeypatch):
+    entered = asyncio.Event()
+
+    async def connect_to_the_end(**_):
+        if entered.is_set():
+            await asyncio.sleep(60)
+        entered.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        raise OSError("no server")
+
+    monkeypatch.setattr("nats.connect", connect_to_the_end)
+    tools = make_tools(client := loopback_client(), "intake")
+    intake = NatsIntake(make_settings(NatsIntake, "intake", servers=["nats://127.0.0.1:1"]), tools)
+    await intake.start()
+    await entered.wait()
+    async with asyncio.timeout(5):
+        await intake.close()
+    await client.close()
 
 
 async def test_a_push_of_which_only_the_next_one_arrived_is_read_again(tmp_path):

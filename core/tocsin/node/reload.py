@@ -25,7 +25,7 @@ from tocsin.delivery import (
 from tocsin.errors import ConfigurationError, ConfigurationProblem, OperatorError
 from tocsin.hookspecs import Provider
 from tocsin.incidents import DriftGauges, describe_providers
-from tocsin.loops import run_forever
+from tocsin.loops import raise_if_cancelled, run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
 from tocsin.net import GuardedClient
@@ -126,6 +126,7 @@ class Reloader:
             manager.report_reload()
             problem = await self._try(secrets_only=False)
             manager.report_reloaded(problem)
+            raise_if_cancelled()
 
     async def watch(self) -> None:
         """Use files with secrets as soon as they change, until cancelled."""

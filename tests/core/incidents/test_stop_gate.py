@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -83,3 +84,24 @@ async def test_a_sync_reads_nothing_while_it_is_stopped_and_goes_on_where_it_was
     finally:
         running.cancel()
         await asyncio.wait({running})
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["stopped", "read"])
+async def test_a_gate_ends_also_if_the_database_swallows_the_cancellation(
+    gate, around, monkeypatch, is_open
+):
+    entered, lookup = asyncio.Event(), around.database.lookup
+
+    async def look_up_to_the_end(*arguments):
+        entered.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)
+        return await lookup(*arguments)
+
+    monkeypatch.setattr(around.database, "lookup", look_up_to_the_end)
+    reading = gate.run_while_open(asyncio.sleep(60)) if is_open else gate.wait_until_open(["cases"])
+    running = asyncio.create_task(reading)
+    await entered.wait()
+    running.cancel()
+    await asyncio.wait([running], timeout=5)
+    assert running.cancelled()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -23,6 +24,7 @@ from tocsin.credentials import key_rotation as rotation_module
 from tocsin.errors import ConfigurationError, OperatorError
 from tocsin.node import ServiceNode, secret_files
 from tocsin.node import reload as reload_module
+from tocsin.node.service_manager import ServiceManager
 from tocsin.settings import Settings, load_settings
 from tocsin.store.tables import audit
 
@@ -294,3 +296,25 @@ async def test_a_new_encryption_key_in_its_file_comes_into_use(desk, settings, m
         write(new)
         await node.state.reload()
         assert node.rotation.describe()["reads"] == [Vault(new, source="test").current_id]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_watching_for_requests_ends_also_if_a_reload_swallows_the_cancellation(
+    settings, monkeypatch
+):
+    entered = asyncio.Event()
+
+    async def reload_to_the_end(**_):
+        entered.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.05)
+
+    async with running(settings) as node:
+        reloader, requested = node.state.reloader, asyncio.Event()
+        monkeypatch.setattr(reloader, "_try", reload_to_the_end)
+        watching = asyncio.create_task(reloader.run(requested, ServiceManager()))
+        requested.set()
+        await entered.wait()
+        watching.cancel()
+        await asyncio.wait([watching], timeout=5)
+        assert watching.cancelled()

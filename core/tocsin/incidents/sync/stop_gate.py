@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tocsin.clock import Clock
 from tocsin.events import Notifier
 from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
-from tocsin.loops import beat
+from tocsin.loops import beat, raise_if_cancelled
 from tocsin.stops import EmergencyStop, StopKind, find_stop
 from tocsin.store import Database
 
@@ -40,7 +40,9 @@ class StopGate:
     async def find_stop(self) -> EmergencyStop | None:
         """Return the stop that is in force, None without one."""
         now = self._clock.now()
-        return await self._database.lookup(find_stop, StopKind.PROVIDER, self._provider, now)
+        stop = await self._database.lookup(find_stop, StopKind.PROVIDER, self._provider, now)
+        raise_if_cancelled()
+        return stop
 
     async def wait_until_open(self, streams: Sequence[str]) -> None:
         """Return at once, or at the end of a stop; until then, the ledger names the stop."""

@@ -135,7 +135,7 @@ class NatsConnection:
 
     async def _stay_connected(self) -> None:
         """Connect, however long it takes, and learn the stream whenever it is not known."""
-        while True:
+        while not self._is_closing:  # the client can swallow a cancellation
             with suppress(NatsError, OSError, TimeoutError, TryLater):
                 if self._client is None:
                     async with self.failures():
