@@ -55,7 +55,6 @@ async def show_own_passkeys(request: PageRequest) -> Mapping[str, Any]:
     passkeys = await request.services.database.read(_list, session.principal)
     return {
         "passkeys": passkeys,
-        "is_recent": request.user.has_recent_sign_in(request.services.clock.now()),
         "origin": request.services.passkeys.origin,
         "label": name_browser(request.http.headers.get("User-Agent")),
     }

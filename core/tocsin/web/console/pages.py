@@ -51,7 +51,7 @@ class ConsoleAction:
     keeps: bool = False
     """Whether the page renders the response as `answer` instead of redirecting."""
     gives_access: bool = False
-    """Whether somebody can sign in or do more afterwards, which requires a recent sign-in."""
+    """Whether somebody gets access or credentials by it, which requires a recent sign-in."""
 
 
 def message_key(action: ConsoleAction) -> str:

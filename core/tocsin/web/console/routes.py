@@ -224,11 +224,13 @@ class _Console:
     ) -> Mapping[str, Any]:
         page_request = PageRequest(services=self._services, user=user, http=request)
         live = live_path(str(request.rel_url.update_query({ONCE: once})))
+        now = self._services.clock.now()
         common = {
             **_DEFAULTS,
             "user": user,
+            "is_recent": user.has_recent_sign_in(now),
             "section": page.section,
-            "loaded_at": self._services.clock.now(),
+            "loaded_at": now,
             "once": once,
             "live": live if page.is_live else None,
             "plugin_pages": {

@@ -61,6 +61,20 @@ async def test_what_is_not_there_is_said_so(person, path):
     assert "There is no" in await person.text(path, 404)
 
 
+async def test_an_old_session_creates_no_credentials(api, person, clock):
+    key, (client, _) = await key_page(api), await client_page(api)
+    [token] = set(_FORM.findall(await person.html("/")))
+    clock.advance(minutes=15, seconds=1)
+    for page in (KEYS, key, CLIENTS, client):
+        html = await person.html(page)
+        assert "sign out and sign in again" in html
+        assert f'method="post" action="{page}"' not in html
+        response = await person.post(page, form_token=token, name="x", scopes="incidents:read")
+        assert (response.status, "sign in again" in await response.text()) == (403, True), page
+    assert "API key disabled" in await person.submit(key, f"{key}/disable")
+    assert "API client disabled" in await person.submit(client, f"{client}/disable")
+
+
 # API keys
 
 

@@ -68,6 +68,7 @@ ACTIONS = (
         message="API client created.",
         body=new_client,
         keeps=True,
+        gives_access=True,
     ),
     ConsoleAction(
         path=_ONE,
@@ -75,6 +76,7 @@ ACTIONS = (
         page=_ONE,
         message="New client secret generated. The previous secret no longer works.",
         keeps=True,
+        gives_access=True,
     ),
     ConsoleAction(
         path=f"{_ONE}/revoke-tokens",

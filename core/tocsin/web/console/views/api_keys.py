@@ -73,6 +73,7 @@ ACTIONS = (
         message="API key created.",
         body=new_key,
         keeps=True,
+        gives_access=True,
     ),
     ConsoleAction(
         path=_ONE,
@@ -81,6 +82,7 @@ ACTIONS = (
         message="API key rotated.",
         body=rotation,
         keeps=True,
+        gives_access=True,
     ),
     ConsoleAction(
         path=f"{_ONE}/disable",

@@ -43,13 +43,11 @@ def summarize_person(person: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _form(request: PageRequest) -> Mapping[str, Any]:
-    is_recent = request.user.has_recent_sign_in(request.services.clock.now())
-    context = {"roles": _ROLES, "is_recent": is_recent, "unavailable": None}
     try:
         request.services.passkeys.require_available()
     except PasskeysUnavailable as error:
-        return {**context, "unavailable": str(error)}
-    return context
+        return {"roles": _ROLES, "unavailable": str(error)}
+    return {"roles": _ROLES, "unavailable": None}
 
 
 def _new(form: Form) -> Mapping[str, Any]:
