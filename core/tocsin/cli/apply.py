@@ -11,6 +11,7 @@ import typer
 from sqlalchemy import Connection
 
 from tocsin.cli.database import record, run_on_database, whoami
+from tocsin.cli.emergency_stops import describe_remedy
 from tocsin.cli.output import AsJson, Columns, Wide, print_records, print_text
 from tocsin.clock import SystemClock
 from tocsin.delivery import count_missed_events, release_missed_events
@@ -21,10 +22,6 @@ from tocsin.stops import StopKind, load_stops
 from tocsin.store import Database
 
 _COLUMNS = Columns(("section", "name", "action"))
-_ENABLE = {
-    StopKind.DESTINATION: "`tocsin destinations enable NAME`",
-    StopKind.PROVIDER: "`tocsin providers enable NAME`",
-}
 _ACTIONS = {"create": "create", "change": "change", "restore": "enable", "disable": "disable"}
 
 
@@ -78,7 +75,7 @@ def apply(
 def _describe_stops(connection: Connection) -> list[str]:
     now = SystemClock().now()
     return [
-        f"{kind}s.{name}: still stopped {stop.describe()}; to end the stop, run {_ENABLE[kind]}"
+        f"{kind}s.{name}: still stopped {stop.describe()}; {describe_remedy(kind, name)}"
         for kind in StopKind
         for name, stop in load_stops(connection, kind, now).items()
     ]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import TypeAdapter, ValidationError
 
 from tocsin.errors import OperatorError
 from tocsin.fields import Duration
+
+if TYPE_CHECKING:
+    from tocsin.stops import StopKind
 
 Until = Annotated[
     str | None,
@@ -27,6 +30,10 @@ For = Annotated[
     ),
 ]
 Reason = Annotated[str | None, typer.Option(help="Reason for the stop.")]
+_ENABLE = {
+    "destination": "`tocsin destinations enable {}`",
+    "provider": "`tocsin providers enable {}`",
+}
 
 
 def build_stop(until: str | None, lasting: str | None, reason: str | None) -> dict[str, Any]:
@@ -45,6 +52,11 @@ def _parse_duration(text: str) -> timedelta:
         return adapter.validate_python(text)
     except ValidationError as error:
         raise OperatorError(f"--for: found {text!r}; {error.errors()[0]['msg']}") from None
+
+
+def describe_remedy(kind: StopKind, name: str) -> str:
+    """Return which command ends a stop."""
+    return f"to end the stop, run {_ENABLE[kind].format(name)}"
 
 
 def describe_past_stop(stop: Mapping[str, Any]) -> str:

@@ -130,7 +130,7 @@ async def test_stops_that_stay_in_force_are_named(run, write, database, clock):
     assert (status, out) == (0, "destinations\tsoc\tchange\n")
     assert run.notes == (
         "destinations.soc: still stopped by ana (reason: flood), until someone enables it; "
-        "to end the stop, run `tocsin destinations enable NAME`\n"
+        "to end the stop, run `tocsin destinations enable soc`\n"
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from tocsin import accounting
 from tocsin.cli.doctor.findings import Area
+from tocsin.cli.emergency_stops import describe_remedy
 from tocsin.clock import isoformat
 from tocsin.delivery import (
     ChannelFactory,
@@ -38,10 +39,6 @@ PERIOD = timedelta(hours=24)
 """The period of what is accounted for."""
 _LATE = timedelta(hours=1)
 _UNINDEXED = 10_000
-_ENABLING = {
-    StopKind.DESTINATION: "`tocsin destinations enable {}`",
-    StopKind.PROVIDER: "`tocsin providers enable {}`",
-}
 _SHOWN = 3  # anomalies of one kind
 
 
@@ -65,10 +62,7 @@ def examine_work(
         area.fail(found, remedy)
     for kind in StopKind:
         for name, stop in load_stops(connection, kind, now).items():
-            area.warn(
-                f"{kind}s.{name}: stopped {stop.describe()}",
-                f"to end the stop, run {_ENABLING[kind].format(name)}",
-            )
+            area.warn(f"{kind}s.{name}: stopped {stop.describe()}", describe_remedy(kind, name))
     until = load_read_until(connection)
     for provider in configuration.providers:
         _examine_provider(area, provider.name, until.get(provider.name), now)
