@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr, model_validator
@@ -44,6 +44,9 @@ _REQUIRED_PERMISSIONS = (
 )
 
 
+AlertStatus = Annotated[str, Field(min_length=1, max_length=64)]
+
+
 class TheHiveSettings(CaseChannel.Settings):
     """Settings of a `thehive` destination."""
 
@@ -57,13 +60,10 @@ class TheHiveSettings(CaseChannel.Settings):
     status_interval: StatusInterval = None
     resolutions: Resolutions
     webhook_secret: WebhookSecret
-    closed_status: str = Field(
-        default="Ignored",
-        min_length=1,
-        max_length=64,
-        description="Status of closed alerts; its stage must be Closed.",
+    closed_status: AlertStatus = Field(
+        default="Ignored", description="Status of closed alerts; its stage must be Closed."
     )
-    close_as: Mapping[IncidentDisposition, str] = Field(
+    close_as: Mapping[IncidentDisposition, AlertStatus] = Field(
         default={},
         description="Status of closed alerts by the disposition of their incident, such as "
         '`{ "false-positive" = "False alarm" }`; by default, `closed_status`.',

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
-from tocsin import (
-    CaseChannel,
-    Health,
-    IncidentDisposition,
-    Json,
-    Observable,
-    Refused,
-    TryLater,
-)
+from tocsin import CaseChannel, Health, IncidentDisposition, Json, Observable, Refused, TryLater
 from tocsin_connectors.responses import expect_object, expect_objects
 from tocsin_connectors.soar.xsoar.permissions import find_missing_permissions, list_incident_types
 from tocsin_connectors.soar.xsoar.responses import (
@@ -42,6 +34,9 @@ _MAX_ENTRIES = 1_000
 _MAX_FOUND = 10
 
 
+CloseReason = Annotated[str, Field(min_length=1)]
+
+
 class XsoarSettings(CaseChannel.Settings):
     """Settings of an `xsoar` destination."""
 
@@ -58,12 +53,10 @@ class XsoarSettings(CaseChannel.Settings):
         default=True,
         description="Start the investigation on creation, which runs the incident type's playbook.",
     )
-    close_reason: str = Field(
-        default="Resolved",
-        min_length=1,
-        description="Close reason; it must be configured in XSOAR.",
+    close_reason: CloseReason = Field(
+        default="Resolved", description="Close reason; it must be configured in XSOAR."
     )
-    close_as: Mapping[IncidentDisposition, str] = Field(
+    close_as: Mapping[IncidentDisposition, CloseReason] = Field(
         default={},
         description="Close reason by the disposition of the incident, such as "
         '`{ "false-positive" = "False Positive" }`; by default, `close_reason`.',

@@ -6,8 +6,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from pydantic import ValidationError
 
 from tocsin import ChangeType, Refused
+from tocsin.testing import make_settings
 from tocsin.testing.conformance.channel_events import FOUND_ADDRESS
 from tocsin.testing.conformance.object_channel_harness import (
     ADDRESSES,
@@ -17,6 +19,8 @@ from tocsin.testing.conformance.object_channel_harness import (
 from tocsin_connectors.soar.thehive import TheHive
 
 from .simulator import KEY, TheHiveSimulator
+
+URL = "https://soar.example.org"
 
 
 class Suite(ObjectChannelSuite):
@@ -104,3 +108,9 @@ async def test_the_status_of_a_closed_alert_follows_the_disposition(disposition,
         event = changed(harness, disposition={"from": None, "to": disposition})
         await harness.bring(event)
         assert harness.simulator.alerts[harness.objects[0].id]["status"] == status
+
+
+@pytest.mark.parametrize("status", ["", "x" * 65])
+def test_a_status_for_a_disposition_has_a_name_that_thehive_accepts(status):
+    with pytest.raises(ValidationError, match="close_as"):
+        make_settings(TheHive, **Suite().settings(URL), close_as={"duplicate": status})

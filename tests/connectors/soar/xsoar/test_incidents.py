@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 import tocsin_templates
 from tocsin import IncidentDisposition, Refused, TryLater
+from tocsin.testing import make_settings
 from tocsin.testing.conformance.object_channel_harness import (
     ADDRESSES,
     ObjectChannelHarness,
@@ -19,6 +21,7 @@ from tocsin_connectors.soar.xsoar.responses import format_line
 
 from .simulator import KEY, KEY_ID, V6, XsoarSimulator
 
+URL = "https://soar.example.org"
 CLOSING = {"close_when": "event_type == 'investigation-completed'"}
 
 
@@ -142,6 +145,11 @@ async def test_the_close_reason_follows_the_disposition(harness: ObjectChannelHa
     receipt = await harness.bring(harness.alert())
     await harness.channel.close_as(receipt.remote_id, "over", IncidentDisposition.FALSE_POSITIVE)
     assert only(harness)["closeReason"] == "False Positive"
+
+
+def test_a_close_reason_for_a_disposition_has_a_name():
+    with pytest.raises(ValidationError, match="close_as"):
+        make_settings(Xsoar, **Suite().settings(URL), close_as={"false-positive": ""})
 
 
 async def test_drop_by_pre_process_rule_is_reported(harness: ObjectChannelHarness):
