@@ -14,7 +14,7 @@ from tocsin.web.routes import people as api
 _LIST, _ONE = "/admin/people", "/admin/people/{person}"
 _ROLES: Mapping[ConsoleRole, str] = {
     ConsoleRole.VIEWER: "reads everything except administration pages",
-    ConsoleRole.AUDITOR: "reads everything, including the audit log",
+    ConsoleRole.AUDITOR: "reads the same, and the audit log",
     ConsoleRole.ANALYST: "reads, triages, investigates and resends",
     ConsoleRole.OPERATOR: "also manages destinations, stops and schedules",
     ConsoleRole.ADMIN: "can do everything",
