@@ -35,7 +35,7 @@ from tocsin.incidents import (
     SyncMeters,
     TicketClosures,
 )
-from tocsin.loops import LoopGroup, run_forever, run_unless_stopped
+from tocsin.loops import LoopGroup, raise_if_cancelled, run_forever, run_unless_stopped
 from tocsin.node.clocks import ClockWatch
 from tocsin.node.components import InvestigationRuntime
 from tocsin.node.configuration import find_configuration_drift
@@ -237,6 +237,7 @@ class ServiceNode:
             try:
                 await self.database.attend(self.workers.number, self._on_notification)
             except Exception as error:  # noqa: BLE001 - the connection is renewed after any error
+                raise_if_cancelled()
                 reason = str(error) or repr(error)
                 _log.warning("cluster membership lost; reconnecting", reason=reason)
                 await self.clock.sleep(_REJOIN_DELAY)
