@@ -161,6 +161,7 @@ def message(
     _require_text(text, "MESSAGE")
 
     def send(connection: Connection) -> str:
+        _find(connection, session_id)
         now = SystemClock().now()
         investigations.add_message(connection, session_id, text, whoami(), now)
         record(connection, now, "session.message", target=f"session:{session_id}")
@@ -282,6 +283,7 @@ def replay(session_id: SessionId, as_json: AsJson = False) -> None:
 async def _replay(
     settings: Settings, database: Database, session_id: str
 ) -> investigations.ReplayResult:
+    await database.read(_find, session_id)
     live = LivePlugins()
     try:
         investigator = await _make_investigator(settings, live)

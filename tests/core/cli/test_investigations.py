@@ -180,7 +180,7 @@ def test_a_message_to_a_session_under_way_is_refused(tocsin, on_database):
 def test_a_session_that_there_is_not_is_said(tocsin, on_database, arguments):
     status, out, errors = tocsin("investigations", *arguments)
     assert (status, out) == (2, "")
-    assert "ID" in errors
+    assert "'ses_0'" in errors
     assert "Traceback" not in errors
 
 
