@@ -18,12 +18,13 @@ from yarl import URL
 from api_callers import INCIDENTS, Caller
 from api_server import PUSH_TOKEN, PUSHED
 from console import Person, text_of
-from delivery_rows import add_delivery, add_destination
+from delivery_rows import add_delivery, add_destination, add_event
 from graph_rows import Graph, incident
 from incident_rows import add_incidents, change_incident
 from session_rows import add_session
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
 from tocsin.enrichment import Enrichers, IncidentEnricher
+from tocsin.events import RESTORED, hold_unrouted_events
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Node, NodeKind, RelationType
 from tocsin.observables import Environment
@@ -388,6 +389,20 @@ async def test_the_chain_says_why_nobody_heard_of_it(api, person, store):
         add_delivery, "dead", number=number, reason="404: no such project"
     )
     assert "404: no such project" in await person.text(f"/incidents/{number}")
+
+
+@pytest.mark.parametrize(
+    ("reason", "has_remedy"),
+    [("router: no settings", True), (f"{RESTORED} b-1: it may have been delivered", False)],
+)
+async def test_an_event_on_hold_names_the_remedy_unless_its_reason_does(
+    api, person, store, reason, has_remedy
+):
+    number = await store()
+    await api.services.database.write(add_event, number=number, routed=False)
+    await api.services.database.write(hold_unrouted_events, reason)
+    text = await person.text(f"/incidents/{number}")
+    assert (reason in text, "Fix the cause, then reload" in text) == (True, has_remedy)
 
 
 async def test_what_happened_stands_in_the_order_of_time(api, person, store, clock):

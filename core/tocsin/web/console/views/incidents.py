@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tocsin.accounting import MAX_INVESTIGATIONS
+from tocsin.events import RESTORED
 from tocsin.incidents import UNTRIAGED, IncidentOrder
 from tocsin.model import (
     DispositionFilter,
@@ -146,6 +147,7 @@ async def show_incident(request: PageRequest) -> Mapping[str, Any]:
         "context": context,
         "alerts": alerts,
         "trace": trace,
+        "restored": RESTORED,
         "most_investigations": MAX_INVESTIGATIONS,
         "history": history,
         "timeline": draw_timeline(history),
