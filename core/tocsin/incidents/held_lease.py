@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from tocsin.clock import Clock
-from tocsin.loops import beat
+from tocsin.loops import beat, raise_if_cancelled
 from tocsin.store import LEASE_DURATION, Database, Lease, LeaseLost
 
 RENEWAL_INTERVAL = timedelta(seconds=20)
@@ -74,3 +74,4 @@ async def _keep_lease(lease: Lease, database: Database, clock: Clock) -> None:
         except (SQLAlchemyError, OSError) as error:
             reason = str(getattr(error, "orig", None) or error)
             _log.warning("lease not renewed", provider=lease.key, reason=reason)
+        raise_if_cancelled()

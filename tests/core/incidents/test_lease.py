@@ -149,6 +149,28 @@ async def test_the_lease_is_given_back_at_the_end(provider, database, clock, row
     assert row["lease"] is None
 
 
+async def test_a_renewal_that_fails_as_it_is_cancelled_is_the_last_one(
+    provider, database, clock, rows, monkeypatch
+):
+    entered, write = asyncio.Event(), database.write
+
+    async def fail_as_cancelled(*arguments):
+        if entered.is_set():
+            return await write(*arguments)
+        entered.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise OSError("the connection was closed") from None
+
+    async with asyncio.timeout(10):
+        async with hold_lease(provider, database, Patient(clock), HERE):
+            monkeypatch.setattr(database, "write", fail_as_cancelled)
+            await entered.wait()
+    [row] = await rows(providers)
+    assert row["lease"] is None
+
+
 class Patient:
     """A clock whose sleepers let others run, as those of the machine's do."""
 
