@@ -86,9 +86,10 @@ async def test_a_sync_reads_nothing_while_it_is_stopped_and_goes_on_where_it_was
         await asyncio.wait({running})
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["swallowed", "failed"])
 @pytest.mark.parametrize("is_open", [False, True], ids=["stopped", "read"])
-async def test_a_gate_ends_also_if_the_database_swallows_the_cancellation(
-    gate, around, monkeypatch, is_open
+async def test_a_gate_ends_also_if_the_database_turns_the_cancellation_into_something_else(
+    gate, around, monkeypatch, is_open, fails
 ):
     entered, lookup = asyncio.Event(), around.database.lookup
 
@@ -96,6 +97,8 @@ async def test_a_gate_ends_also_if_the_database_swallows_the_cancellation(
         entered.set()
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0.05)
+        if fails:
+            raise ConnectionError("the connection was closed")
         return await lookup(*arguments)
 
     monkeypatch.setattr(around.database, "lookup", look_up_to_the_end)
@@ -104,4 +107,5 @@ async def test_a_gate_ends_also_if_the_database_swallows_the_cancellation(
     await entered.wait()
     running.cancel()
     await asyncio.wait([running], timeout=5)
-    assert running.cancelled()
+    assert running.done()
+    assert running.cancelled() or isinstance(running.exception(), ConnectionError)
