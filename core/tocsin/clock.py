@@ -38,5 +38,11 @@ class SystemClock:
         return datetime.now(UTC)
 
     async def sleep(self, duration: timedelta) -> None:
-        """Wait until `duration` has passed."""
+        """Wait until `duration` has passed.
+
+        Raises CancelledError if the task was cancelled before, and something swallowed that.
+        """
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
         await asyncio.sleep(duration.total_seconds())

@@ -208,7 +208,11 @@ async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
-    """Return whether the event is set within this time."""
+    """Return whether the event is set within this time.
+
+    Raises CancelledError if the task was cancelled before, and something swallowed that.
+    """
+    raise_if_cancelled()
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):  # wait_for of Python 3.11 can swallow a cancellation
             await event.wait()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 import structlog
 
+from tocsin.clock import SystemClock
 from tocsin.logs import configure_logs
 from tocsin.loops import SILENCE, Heartbeats, beat, run_forever, wait_for_event
 from tocsin.store import LeaseLost
@@ -160,6 +162,24 @@ async def test_a_cancellation_ends_a_wait_also_as_its_event_is_set():
     is_cancelled = waiting.cancel()  # False if it ended before
     await asyncio.wait({waiting})
     assert waiting.cancelled() is is_cancelled
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [lambda: wait_for_event(asyncio.Event(), 60), lambda: SystemClock().sleep(timedelta(hours=1))],
+    ids=["event", "sleep"],
+)
+async def test_a_task_that_swallowed_its_cancellation_waits_no_more(wait):
+    async def swallow() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await wait()
+
+    working = asyncio.create_task(swallow())
+    await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.wait({working}, timeout=10)
+    assert working.cancelled()
 
 
 async def test_a_wait_for_an_event_has_an_end():

@@ -28,6 +28,7 @@ from tocsin import (
 )
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, SyncContext
+from tocsin.incidents.sync import loop as sync_loop
 from tocsin.plugin_health import PluginHealth
 from tocsin.store.tables import coverage, events, incidents
 
@@ -363,7 +364,8 @@ async def test_a_sync_ends_also_if_its_provider_swallows_the_cancellation(make_s
         yield Page(next_position={})
 
     monkeypatch.setattr(Scripted, "read", read_to_the_end)
-    reading = asyncio.create_task(make_sync().run())
+    monkeypatch.setattr(sync_loop, "BACKFILL_POLL", timedelta(hours=1))
+    reading = asyncio.create_task(make_sync(poll_interval="1h").run())
     await entered.wait()
     reading.cancel()
     await asyncio.wait([reading], timeout=10)

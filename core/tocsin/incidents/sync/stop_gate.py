@@ -82,5 +82,4 @@ class StopGate:
             with suppress(SQLAlchemyError, OSError):  # reading cannot store anything either
                 if await self.find_stop() is not None:
                     return
-            raise_if_cancelled()
             await self._notifier.wait(POLL)
