@@ -249,7 +249,7 @@ async def test_a_reader_whose_intake_is_away_for_an_hour_leaves_its_lease_and_do
         intake.is_away = False
         reading = asyncio.create_task(reader._serve())  # node 2 is not present, so its lease ends
         async with asyncio.timeout(20):
-            while not await titles(database):  # noqa: ASYNC110 - asks a database
+            while len(logs) < 2:  # noqa: ASYNC110 - the log has no event
                 await asyncio.sleep(0.01)
         reading.cancel()
         await asyncio.wait([reading])

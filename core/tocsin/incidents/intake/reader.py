@@ -94,8 +94,8 @@ class IntakeReader:
                 await self.load()
                 while True:
                     await self.step()
-                    raise_if_cancelled()
                     self._note_response()
+                    raise_if_cancelled()
                     beat()
         except TryLater as error:
             self._note_absence(error)
