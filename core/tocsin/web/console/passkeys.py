@@ -172,7 +172,8 @@ class PasskeyRoutes:
         try:
             person = await self._find_person(request, form.text("code"))
         except AuthenticationError as error:
-            await self._sign_in.count_failure(request)
+            # The audit log counts it as it counts every problem document
+            await self._sign_in.limit_failure(request)
             raise ProblemError(401, str(error)) from None
         known = await self._services.database.lookup(list_passkeys, person.id)
         return self._cookie.answer(self._services.passkeys.begin_creation(person, known))

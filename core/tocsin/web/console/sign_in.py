@@ -128,6 +128,11 @@ class SignInRoutes:
         """Count a failed sign-in, also in the audit log; raises ProblemError (429)."""
         address = self._services.addresses.find(request)
         self._services.refusals.count(address_key(address), "credential refused")
+        await self.limit_failure(request)
+
+    async def limit_failure(self, request: web.Request) -> None:
+        """Count a failed sign-in toward the limit; raises ProblemError (429)."""
+        address = self._services.addresses.find(request)
         await self._services.rate_limits.count_failure(address, request.get(PRESENTED))
 
     async def leave(self, request: web.Request) -> web.Response:

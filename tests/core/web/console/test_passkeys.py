@@ -355,6 +355,16 @@ async def test_failures_count_like_every_failed_authentication(database, clock):
 
 
 @on_sqlite
+async def test_a_refused_code_counts_once_in_the_audit_log(api):
+    user = PasskeyUser(api)
+    assert (await user.begin(LINK, code="nonsense")).status == 401
+    assert (await user.send(LINK, code="nonsense", credential="{}")).status == 401
+    await api.services.refusals.flush(api.services.database)
+    [entry] = await read_audit(api, "refused")
+    assert (entry.count, entry.details["reason"]) == (2, "credential refused")
+
+
+@on_sqlite
 async def test_an_address_begins_so_many_sign_ins_a_minute(api, clock):
     user = PasskeyUser(api)
     for _ in range(CEREMONY_QUOTA.burst):
