@@ -229,7 +229,7 @@ async def _report_drift(
 
 async def _check_passkeys(settings: Settings, database: Database, report: CheckReport) -> None:
     """Warn of a base URL at which people who are to sign in with passkeys cannot."""
-    fault = find_passkey_fault(settings.public_url)
+    fault = find_passkey_fault(settings.public_url, settings.port)
     if fault is not None and await database.read(has_people):
         report.warn("TOCSIN_BASE_URL", f"{fault} Until then, people cannot sign in with passkeys.")
 

@@ -82,12 +82,12 @@ class StartedCeremony:
 class PasskeyCeremonies:
     """Begins ceremonies at the console's address, and verifies their responses."""
 
-    def __init__(self, public_url: str, challenges: SealedChallenges) -> None:
+    def __init__(self, public_url: str, port: int, challenges: SealedChallenges) -> None:
         url = URL(public_url)
         self._rp_id = url.host or ""
         self.origin = str(url.origin())
         """The origin of the console's pages."""
-        self._fault = find_passkey_fault(public_url)
+        self._fault = find_passkey_fault(public_url, port)
         self._challenges = challenges
 
     def require_available(self) -> None:
@@ -215,10 +215,10 @@ class PasskeyCeremonies:
         return StartedCeremony(public_key, self._challenges.seal(challenge))
 
 
-def open_ceremonies(public_url: str, vault: Vault, clock: Clock) -> PasskeyCeremonies:
-    """Return the ceremonies of the console at a base URL."""
+def open_ceremonies(public_url: str, port: int, vault: Vault, clock: Clock) -> PasskeyCeremonies:
+    """Return the ceremonies of the console at a base URL; the service listens on `port`."""
     cipher = partial(vault.open_cipher, CEREMONY_KEY_PURPOSE)
-    return PasskeyCeremonies(public_url, SealedChallenges(cipher, clock))
+    return PasskeyCeremonies(public_url, port, SealedChallenges(cipher, clock))
 
 
 def read_credential_id(answer: str) -> str:
@@ -229,8 +229,10 @@ def read_credential_id(answer: str) -> str:
     return found
 
 
-def find_passkey_fault(public_url: str) -> str | None:
+def find_passkey_fault(public_url: str, port: int) -> str | None:
     """Return why browsers refuse passkeys at the base URL and the remedy, None if they do not.
+
+    The remedy for this machine names the `port` on which the service listens.
 
     Web Authentication Level 3, section 5.1.2: in secure contexts alone, and for domains alone.
     """
@@ -245,7 +247,7 @@ def find_passkey_fault(public_url: str) -> str | None:
         problem = "which is not encrypted"
     else:
         problem = "which has no host name"
-    here = "" if url.scheme == "https" else f", or use http://localhost:{url.port} on this machine"
+    here = "" if url.scheme == "https" else f", or to http://localhost:{port} for this machine only"
     return (
         f"Passkeys do not work at {url.origin()}, {problem}. Set TOCSIN_BASE_URL to an https:// "
         f"URL with a host name{here}, and restart the service."

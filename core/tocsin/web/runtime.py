@@ -196,7 +196,7 @@ def _build_services(
         ),
         key_rows=KeyRows(hasher, usage, clock),
         tags=tags,
-        passkeys=open_ceremonies(settings.public_url, vault, clock),
+        passkeys=open_ceremonies(settings.public_url, settings.port, vault, clock),
         oidc_sign_in=oidc.sign_in,
         rate_limits=rate_limits,
         refusals=Refusals(clock, RefusalMeter(offered["metrics"]).count),

@@ -23,7 +23,9 @@ from tocsin.credentials import (
 from tocsin.testing import ManualClock
 
 CLOCK = ManualClock()
-CEREMONIES = open_ceremonies("https://tocsin.example", Vault("A" * 43 + "=", source="test"), CLOCK)
+CEREMONIES = open_ceremonies(
+    "https://tocsin.example", 8080, Vault("A" * 43 + "=", source="test"), CLOCK
+)
 BEN = Person(
     id="psn_1", name="ben", role=ConsoleRole.VIEWER, created_by="ana", created_at=CLOCK.now()
 )

@@ -392,7 +392,7 @@ async def test_the_code_is_stored_and_logged_nowhere(api, admin):
     [
         ("http://tocsin.example", "which is not encrypted"),
         ("https://192.0.2.7", "which has no host name"),
-        ("http://127.0.0.1:8080", "or use http://localhost:8080 on this machine"),
+        ("http://127.0.0.1:8000", "or to http://localhost:8080 for this machine only"),
     ],
 )
 async def test_a_base_url_without_passkeys_is_refused_with_the_remedy(database, clock, url, reason):
