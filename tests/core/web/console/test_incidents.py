@@ -25,6 +25,7 @@ from session_rows import add_session
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
 from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.events import RESTORED, hold_unrouted_events
+from tocsin.incidents import ProviderFacts
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import Node, NodeKind, RelationType
 from tocsin.observables import Environment
@@ -123,6 +124,12 @@ async def test_incidents_are_triaged_together_in_the_list(api, person, store):
     ] * 2
     text = await person.submit(view, "/incidents/triage?status=New", 422, assignee="ana")
     assert "numbers" in text
+
+
+@pytest.mark.parametrize("path", ["/incidents", "/quarantine", "/detections", "/investigations"])
+async def test_filters_show_names_of_providers_unchanged(api, person, path):
+    api.services.providers = (ProviderFacts("our-scripts", "push", frozenset()),)
+    assert '<option value="our-scripts">our-scripts</option>' in await person.html(path)
 
 
 async def test_views_and_orders_are_links_that_keep_over_pages(person, store):
