@@ -78,10 +78,11 @@ class ActionHandler:
             if fault.status == HTTPStatus.PRECONDITION_FAILED:
                 fault = ProblemError(fault.status, _CHANGED)
             return await self._render(request, user, fault=fault, given=form)
-        if self._action.keeps:
+        results = self._action.count_results(answer.content)
+        if self._action.keeps or results is None:
             message = self._action.message
             return await self._render(request, user, answer=answer.content, message=message)
-        return self._lead_on(request, answer)
+        return self._lead_on(request, answer, results)
 
     def _require_recent(self, user: SignedInUser) -> None:
         is_recent = user.has_recent_sign_in(self._services.clock.now())
@@ -111,10 +112,14 @@ class ActionHandler:
         key = sha256(f"{once} {content}".encode()).hexdigest()
         return IdempotentRequest(call.principal.id, f"form {key}", content)
 
-    def _lead_on(self, request: web.Request, answer: Response) -> web.Response:
+    def _lead_on(
+        self, request: web.Request, answer: Response, results: Mapping[str, str]
+    ) -> web.Response:
         content = answer.content if isinstance(answer.content, Mapping) else {}
         names = {**content, **request.match_info}
         place = URL((self._action.after or self._action.page).format(**names))
+        if results:
+            place = place.update_query({**request.query, **results})
         place = place.update_query(message=message_key(self._action))
         return web.Response(status=303, headers={"Location": str(place)})
 

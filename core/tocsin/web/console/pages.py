@@ -19,6 +19,10 @@ def _nothing(_form: Form) -> Mapping[str, Any]:
     return {}
 
 
+def _no_results(_content: Any) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
     """A page of the console."""
@@ -50,6 +54,9 @@ class ConsoleAction:
     """Path to redirect to, with members of the response as parameters. Default: `page`."""
     keeps: bool = False
     """Whether the page renders the response as `answer` instead of redirecting."""
+    count_results: Callable[[Any], Mapping[str, str] | None] = _no_results
+    """Returns results that the query of the next page carries, next to the query of the form's
+    address. None renders the response as `keeps` does."""
     gives_access: bool = False
     """Whether somebody gets access or credentials by it, which requires a recent sign-in."""
 

@@ -111,11 +111,23 @@ async def test_incidents_are_triaged_together_in_the_list(api, person, store):
     fields += [("number", str(number)) for number in numbers[1:]]
     headers = {"Cookie": person.cookie}
     response = await api.client.post(
-        "/incidents/triage?status=New", data=FormData(fields), headers=headers
+        "/incidents/triage?status=New",
+        data=FormData(fields),
+        headers=headers,
+        allow_redirects=False,
     )
-    text = text_of(await response.text())
-    assert "2 of 2 selected incidents updated." in text
-    assert "Clear filters" in text
+    assert response.status == 303
+    place = URL(response.headers["Location"])
+    assert (place.path, place.query["status"]) == ("/incidents", "New")
+    html = await person.html(str(place))
+    assert 'data-live="' in html
+    assert "2 of 2 selected incidents updated." in text_of(html)
+    assert "Clear filters" in text_of(html)
+    text = await person.submit(
+        view, "/incidents/triage?status=New", number=str(numbers[1]), assignee="ana"
+    )
+    assert "0 of 1 selected incident updated. 1 already had these values." in text
+    assert "updated." not in await person.text(f"{view}&updated=many&unchanged=0")
     analyst = Caller(api, await api.analyst())
     found = [(await analyst.read(f"/api/v1/incidents/{n}"))["triage"] for n in numbers]
     assert found[0] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,6 +35,7 @@ from tocsin.web.routes.triage import (
     update_incident,
     update_incidents,
 )
+from tocsin.web.schemas.triage import TriageOutcome
 
 _ONE = "/incidents/{number}"
 _ALERTS = 5
@@ -59,6 +61,8 @@ _COLUMNS = {
 }
 _TIME_COLUMNS = ("updated", "occurred")
 _USUAL_COLUMNS = ("severity", "status", "assignee", "disposition", "provider", "alerts")
+_STORED = (TriageOutcome.UPDATED, TriageOutcome.UNCHANGED)
+"""Outcomes of a bulk change; query parameters with the number of incidents of each."""
 _LABELS = tuple(
     f"{verb}_{kind}" for verb in ("add", "remove") for kind in ("tags", "links", "watchers")
 )
@@ -99,6 +103,7 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
         "page": await request.ask(list_incidents, {}, **filters, **cursor),
         "chosen": filters,
         "layout": layout,
+        "triaged": _read_results(request),
         "untriaged": UNTRIAGED,
         "columns": columns or (*_USUAL_COLUMNS, _TIME_COLUMNS[is_by_occurrence]),
         "column_names": _COLUMNS,
@@ -121,6 +126,20 @@ def _read_columns(request: PageRequest) -> tuple[str, ...]:
     given = ",".join(request.http.query.getall("columns", [])).split(",")
     columns = tuple(name for name in _COLUMNS if name in given)
     return () if columns in {(*_USUAL_COLUMNS, time) for time in _TIME_COLUMNS} else columns
+
+
+def _count_results(content: Any) -> Mapping[str, str] | None:
+    """Return the numbers of incidents by outcome, None if the change was refused for any."""
+    counts = Counter(result["outcome"] for result in content["results"])
+    is_complete = counts.keys() <= set(_STORED)
+    return {outcome.value: str(counts[outcome]) for outcome in _STORED} if is_complete else None
+
+
+def _read_results(request: PageRequest) -> Mapping[str, int] | None:
+    """Return what `_count_results` counted, None if the query has no such results."""
+    counts = {outcome.value: to_number(request.query.get(outcome, "")) for outcome in _STORED}
+    read = {name: count for name, count in counts.items() if isinstance(count, int)}
+    return read if len(read) == len(counts) else None
 
 
 async def show_alerts(request: PageRequest) -> Mapping[str, Any]:
@@ -240,7 +259,7 @@ ACTIONS = (
         page="/incidents",
         message="",
         body=_read_bulk_change,
-        keeps=True,
+        count_results=_count_results,
     ),
     *(
         ConsoleAction(
