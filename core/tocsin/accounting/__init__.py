@@ -5,6 +5,7 @@ It records nothing: it reads what the others recorded, and says what that does n
 
 from tocsin.accounting.anomalies import ANOMALY_KINDS
 from tocsin.accounting.delivery_outcomes import EVENT_OUTCOMES
+from tocsin.accounting.event_trace import MAX_CHANGES
 from tocsin.accounting.head_report import load_rollbacks, report_head
 from tocsin.accounting.incident_trace import MAX_INVESTIGATIONS, trace_incident
 from tocsin.accounting.intervals import LONGEST_PERIOD, MAX_LISTED, Period
@@ -14,6 +15,7 @@ __all__ = [
     "ANOMALY_KINDS",
     "EVENT_OUTCOMES",
     "LONGEST_PERIOD",
+    "MAX_CHANGES",
     "MAX_INVESTIGATIONS",
     "MAX_LISTED",
     "Period",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +37,9 @@ outcome is the state of that delivery.
 
 _RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
 _IS_THERE = destinations.c.name == deliveries.c.destination
-_IS_EVENT = events.c.event_type.in_(list(EventType))
+IS_EVENT = events.c.event_type.in_(list(EventType))
 """Not a change: it is no event that a receiver is to get."""
+IS_CHANGE = events.c.event_type.in_(list(ChangeType))
 _joined = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoin(
     destinations, _IS_THERE
 )
@@ -68,8 +68,8 @@ class DeliveryOutcomes:
 def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutcomes:
     """Return the delivery outcomes of the events of the period."""
     return DeliveryOutcomes(
-        events=_count_events(connection, period, EventType),
-        changes=_count_events(connection, period, ChangeType),
+        events=count_events(connection, *_within_period(period), IS_EVENT),
+        changes=count_events(connection, *_within_period(period), IS_CHANGE),
         destinations=_count_deliveries(connection, period),
         not_arrived=[
             {
@@ -90,7 +90,7 @@ def select_missing(period: Period) -> Select[Any]:
     return (
         select(*STATUS_COLUMNS, events.c.event_type, events.c.timestamp)
         .select_from(_joined)
-        .where(*_within_period(period), _IS_EVENT, deliveries.c.state != DELIVERED)
+        .where(*_within_period(period), IS_EVENT, deliveries.c.state != DELIVERED)
         .order_by(events.c.timestamp, deliveries.c.id)
         .limit(MAX_LISTED)
     )
@@ -100,7 +100,8 @@ def _within_period(period: Period) -> tuple[ColumnElement[bool], ...]:
     return events.c.timestamp > period.since, events.c.timestamp <= period.until
 
 
-def _count_events(connection: Connection, period: Period, kinds: Iterable[str]) -> dict[str, int]:
+def count_events(connection: Connection, *conditions: ColumnElement[bool]) -> dict[str, int]:
+    """Return the number of events that match these conditions, by outcome."""
     # A subquery per event; grouped by event, SQLite would scan the whole table
     worst = (
         select(func.max(_RANK))
@@ -117,7 +118,7 @@ def _count_events(connection: Connection, period: Period, kinds: Iterable[str]) 
             is_suppressed.label("suppressed"),
             worst.label("worst"),
         )
-        .where(*_within_period(period), events.c.event_type.in_(list(kinds)))
+        .where(*conditions)
         .subquery()
     )
     columns = each.c.routed, each.c.on_hold, each.c.suppressed, each.c.worst
@@ -155,7 +156,7 @@ def _count_deliveries(connection: Connection, period: Period) -> list[dict[str, 
     query = (
         select(deliveries.c.destination, SHOWN_STATE, func.count())
         .select_from(_joined)
-        .where(*_within_period(period), _IS_EVENT)
+        .where(*_within_period(period), IS_EVENT)
         .group_by(deliveries.c.destination, SHOWN_STATE)
     )
     counts: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(_STATES, 0))

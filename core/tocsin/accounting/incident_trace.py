@@ -8,90 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
-from tocsin.accounting.delivery_outcomes import classify_event, rank_state
+from tocsin.accounting.event_trace import load_incident_events, load_session_events
 from tocsin.accounting.intervals import MAX_LISTED
 from tocsin.clock import isoformat, isoformat_or_none
-from tocsin.delivery import (
-    STATUS_COLUMNS,
-    describe_status,
-    load_remote_objects,
-    summarize_attempt,
-)
+from tocsin.delivery import load_remote_objects
 from tocsin.incidents import AlertDecision, load_closure, load_history, represent_point
-from tocsin.model import EventType, NodeKind
+from tocsin.model import NodeKind
 from tocsin.stops import StopKind, list_stops
-from tocsin.store.tables import (
-    attempts,
-    coverage,
-    deliveries,
-    destinations,
-    events,
-    incidents,
-    relations,
-    sessions,
-    write_backs,
-)
-
-_EVENT = ("id", "event_type", "timestamp", "routed", "routing_error", "suppressed_by", "subject")
-
-
-def load_events_about(connection: Connection, *subjects: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the events about each subject, the oldest first, with their deliveries."""
-    about = select(*(events.c[name] for name in _EVENT)).where(
-        events.c.subject.in_(subjects), events.c.event_type.in_(list(EventType))
-    )
-    rows = connection.execute(about.order_by(events.c.id)).mappings().all()
-    arrived = _load_deliveries(connection, [row["id"] for row in rows]) if rows else {}
-    found: dict[str, list[dict[str, Any]]] = {subject: [] for subject in subjects}
-    for row in rows:
-        found[row["subject"]].append(_represent_event(row, arrived[row["id"]]))
-    return found
-
-
-def _represent_event(row: RowMapping, its_deliveries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    worst = max((rank_state(delivery["state"]) for delivery in its_deliveries), default=None)
-    reason = row["routing_error"]
-    return {
-        "id": row["id"],
-        "event_type": row["event_type"],
-        "timestamp": isoformat(row["timestamp"]),
-        "outcome": classify_event(
-            routed=row["routed"],
-            on_hold=reason is not None,
-            suppressed=row["suppressed_by"] is not None,
-            worst=worst,
-        ),
-        "reason": reason,
-        "suppressed_by": row["suppressed_by"],
-        "deliveries": its_deliveries,
-    }
-
-
-def _load_deliveries(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the deliveries of these events, by event."""
-    query = (
-        select(*STATUS_COLUMNS)
-        .outerjoin(destinations, destinations.c.name == deliveries.c.destination)
-        .where(deliveries.c.event_id.in_(of))
-        .order_by(deliveries.c.id)
-    )
-    rows = connection.execute(query).mappings().all()
-    tried = _load_attempts(connection, [row["id"] for row in rows])
-    found = defaultdict(list)
-    for row in rows:
-        found[row["event_id"]].append(describe_status(row) | {"attempts": tried[row["id"]]})
-    return found
-
-
-def _load_attempts(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the attempts of these deliveries, by delivery."""
-    columns = [column for column in attempts.c if column is not attempts.c.response]
-    query = select(*columns).where(attempts.c.delivery_id.in_(of)).order_by(attempts.c.number)
-    found = defaultdict(list)
-    for row in connection.execute(query).mappings():
-        found[row["delivery_id"]].append(summarize_attempt(row))
-    return found
-
+from tocsin.store.tables import coverage, incidents, relations, sessions, write_backs
 
 MAX_INVESTIGATIONS = 20
 """The number of investigations in a trace, the newest first."""
@@ -107,7 +31,8 @@ _WRITTEN_MOMENTS = ("created_at", "finished_at")
 def load_investigations(connection: Connection, number: int) -> list[dict[str, Any]]:
     """Return the investigations that examined an incident, the newest first.
 
-    Each has the events about it, and the write-backs to the incident, written or pending.
+    Each has the events and changes about it, and the write-backs to the incident, written or
+    pending.
     """
     columns = [sessions.c[name] for name in (*_SESSION, *_MOMENTS)]
     query = select(*columns).where(sessions.c.id.in_(_select_sessions(number)))
@@ -115,13 +40,16 @@ def load_investigations(connection: Connection, number: int) -> list[dict[str, A
     rows = connection.execute(newest).mappings().all()
     if not rows:
         return []
-    events = load_events_about(connection, *(f"session:{row['id']}" for row in rows))
-    written = _load_write_backs(connection, number, [row["id"] for row in rows])
+    ids = [row["id"] for row in rows]
+    events, written = (
+        load_session_events(connection, ids),
+        _load_write_backs(connection, number, ids),
+    )
     return [
         {
             **{name: row[name] for name in _SESSION},
             **{name: isoformat_or_none(row[name]) for name in _MOMENTS},
-            "events": events[f"session:{row['id']}"],
+            **events[row["id"]],
             "write_backs": written[row["id"]],
         }
         for row in rows
@@ -175,8 +103,7 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
     incident = connection.execute(query).mappings().one_or_none()
     if incident is None:
         return None
-    subject = f"incident:{number}"
-    events = load_events_about(connection, subject)[subject]
+    found = load_incident_events(connection, number)
     return {
         "incident": _represent_incident(incident),
         "coverage": _load_coverage(connection, incident["coverage_id"]),
@@ -184,8 +111,8 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
             "outcome": incident["alert_outcome"],
             "detail": ALERT_WORDS[incident["alert_outcome"]],
         },
-        "events": events,
-        "stops": _list_stops(connection, incident, events),
+        **found,
+        "stops": _list_stops(connection, incident, [*found["events"], *found["changes"]]),
         "remote_objects": load_remote_objects(connection, number),
         "siem_closure": load_closure(connection, number),
         "triage": load_history(connection, number),
@@ -196,7 +123,7 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
 def _list_stops(
     connection: Connection, incident: RowMapping, events: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the stops that delayed the read of an incident or the deliveries of its events."""
+    """Return the stops that delayed the read of an incident or a delivery of these events."""
     since = min(incident["occurred_at"], incident["created_at"])
     found = [stop.represent_history() for stop in list_stops(connection, since, None, MAX_LISTED)]
     provider = StopKind.PROVIDER, incident["provider"]

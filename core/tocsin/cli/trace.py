@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -30,8 +30,8 @@ def trace(
 ) -> None:
     """Trace an incident from the SIEM to its deliveries.
 
-    Shows the interval in which it was read, its alert, emergency stops, events, deliveries,
-    attempts, tickets, triage, investigations and write-backs.
+    Shows the interval in which it was read, its alert, emergency stops, events, followed changes,
+    deliveries, attempts, tickets, triage, investigations and write-backs.
     """
     found, removed = run_on_database(load_settings(), lambda database: database.read(_load, number))
     if removed is not None:
@@ -68,13 +68,18 @@ def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
         yield 1, _record("stop", name, "stopped", stop["since"], describe_past_stop(stop))
     for event in found["events"]:
         yield from _event(event, 1)
+    for outcome, count in found["earlier_changes"].items():
+        if count:
+            yield 1, _record("earlier changes", count, outcome, None, None)
+    for change in found["changes"]:
+        yield from _change(change, 1)
     for remote in found["remote_objects"]:
         yield 1, _remote_object(remote)
     if closure := found["siem_closure"]:
         at, source = closure["finished_at"], f"{closure['destination']} {closure['ticket']}"
         yield 1, _record("SIEM closure", source, closure["state"], at, closure["reason"])
-    for change in found["triage"]:
-        yield from _triage(change, 1)
+    for each in found["triage"]:
+        yield from _triage(each, 1)
     for session in found["investigations"]:
         yield from _investigation(session, 1)
 
@@ -98,12 +103,21 @@ def _investigation(session: dict[str, Any], depth: int) -> Iterator[TraceLine]:
         yield depth + 1, _record("write-back", name, comment["state"], at, comment["reason"])
     for event in session["events"]:
         yield from _event(event, depth + 1)
+    for change in session["changes"]:
+        yield from _change(change, depth + 1)
 
 
-def _event(event: dict[str, Any], depth: int) -> Iterator[TraceLine]:
+def _change(change: dict[str, Any], depth: int) -> Iterator[TraceLine]:
+    members = [f"{member['name']} {describe_change(member)}" for member in change["members"]]
+    return _event(change, depth, "change", members)
+
+
+def _event(
+    event: dict[str, Any], depth: int, what: str = "event", members: Sequence[str] = ()
+) -> Iterator[TraceLine]:
     rule = event["suppressed_by"] and f"suppressed by {event['suppressed_by']}"
-    detail = "; ".join(filter(None, (event["event_type"], event["reason"], rule)))
-    yield depth, _record("event", event["id"], event["outcome"], event["timestamp"], detail)
+    detail = "; ".join(filter(None, (event["event_type"], *members, event["reason"], rule)))
+    yield depth, _record(what, event["id"], event["outcome"], event["timestamp"], detail)
     for delivery in event["deliveries"]:
         yield from _delivery(delivery, depth + 1)
 

@@ -18,7 +18,7 @@ from tocsin.incidents.coverage.ledger import ReadFailure, record_failure
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
-from tocsin.model import Covered, Event, EventType, Page
+from tocsin.model import ChangeType, Covered, Event, EventType, Page
 from tocsin.registry import ManagedBy
 from tocsin.store import Database
 from tocsin.store.tables import attempts, deliveries, destinations
@@ -63,13 +63,20 @@ class Happenings:
         [number] = await self.database.write(add_incidents, now=self.clock.now(), **columns)
         return number
 
-    async def emit(self, subject: str = "incident:1", *, routed: bool = True) -> str:
+    async def emit(
+        self,
+        subject: str = "incident:1",
+        *,
+        event_type: EventType | ChangeType = EventType.INCIDENT_ALERT,
+        routed: bool = True,
+        **data: Any,
+    ) -> str:
         """An event happened; return its id."""
         event = Event(
             id=new_id("evt"),
-            event_type=EventType.INCIDENT_ALERT,
+            event_type=event_type,
             timestamp=self.clock.now(),
-            data={},
+            data=data,
             subject=subject,
         )
         await self.database.write(emit_events, [event])

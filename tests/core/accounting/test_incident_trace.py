@@ -9,10 +9,11 @@ import pytest
 from graph_rows import Graph
 from graph_rows import incident as incident_node
 from session_rows import add_session
+from tocsin.accounting import MAX_CHANGES
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.events import hold_events
 from tocsin.investigations.write_backs import plan_write_backs
-from tocsin.model import Incident, Node, NodeKind, RelationType, Severity
+from tocsin.model import ChangeType, Incident, Node, NodeKind, RelationType, Severity
 from tocsin.stops import StopKind, StopOrder, begin_stop, end_stop
 
 FILE = "/var/log/eve.json"
@@ -120,6 +121,55 @@ async def test_every_delivery_is_told_with_every_attempt(happened, clock):
     ]
 
 
+CHANGE = ChangeType.INCIDENT_CHANGED
+CLOSED = {"status": {"from": "New", "to": "Closed"}}
+
+
+async def test_a_change_is_traced_with_its_deliveries_apart_from_events(happened, clock):
+    await happened.sync()
+    await happened.destination("jira")
+    await happened.emit()
+    change = await happened.emit(event_type=CHANGE, changes=CLOSED)
+    await happened.emit("incident:11", event_type=CHANGE, changes=CLOSED)
+    delivery = await happened.deliver(
+        change, "delivered", "jira", attempts=1, remote_id="SEC-7", finished_at=clock.now()
+    )
+    await happened.attempt(delivery, 1, "delivered", status=204)
+    found = await happened.trace(1)
+    assert [event["event_type"] for event in found["events"]] == ["incident-alert"]
+    [traced] = found["changes"]
+    assert (traced["id"], traced["event_type"], traced["outcome"]) == (change, CHANGE, "arrived")
+    assert traced["members"] == [{"name": "status", "from": "New", "to": "Closed"}]
+    [told] = traced["deliveries"]
+    assert (told["id"], told["destination"], told["remote_id"]) == (delivery, "jira", "SEC-7")
+    assert [attempt["status"] for attempt in told["attempts"]] == [204]
+    assert set(found["earlier_changes"].values()) == {0}
+
+
+async def test_changes_on_hold_are_traced_with_the_stop_that_delays_them(happened, clock):
+    await happened.sync()
+    await happened.destination("jira", state=DestinationState.DISABLED)
+    write = happened.database.write
+    await write(begin_stop, StopKind.DESTINATION, "jira", StopOrder("ben"), clock.now())
+    held = await happened.emit(event_type=CHANGE, changes=CLOSED)
+    await happened.deliver(held, "pending", "jira")
+    found = await happened.trace(1)
+    [traced] = found["changes"]
+    assert (traced["outcome"], traced["deliveries"][0]["state"]) == ("on-hold", "on_hold")
+    assert [stop["name"] for stop in found["stops"]] == ["jira"]
+
+
+async def test_the_newest_changes_are_listed_and_the_others_counted_by_outcome(happened):
+    await happened.sync()
+    await happened.destination("jira")
+    ids = [await happened.emit(event_type=CHANGE, changes=CLOSED) for _ in range(MAX_CHANGES + 2)]
+    await happened.deliver(ids[0], "dead", "jira", reason="403: forbidden")
+    found = await happened.trace(1)
+    assert [traced["id"] for traced in found["changes"]] == ids[2:]
+    counts = {outcome: count for outcome, count in found["earlier_changes"].items() if count}
+    assert counts == {"dead": 1, "no-destination": 1}
+
+
 async def test_an_event_that_concerned_nobody_says_so(happened):
     await happened.sync()
     await happened.emit("incident:1")
@@ -172,9 +222,12 @@ async def test_who_looked_into_it_is_told_with_what_came_of_that(happened, datab
         now=clock.now(),
     )
     event = await happened.emit(f"session:{examined}")
+    finished = ChangeType.INVESTIGATION_FINISHED
+    change = await happened.emit(f"session:{examined}", event_type=finished)
     [told] = (await happened.trace(number))["investigations"]
     assert (told["id"], told["verdict"], told["created_by"]) == (examined, "malicious", "ana")
     assert [each["id"] for each in told["events"]] == [event]
+    assert [(each["id"], each["members"]) for each in told["changes"]] == [(change, [])]
     assert [(each["run"], each["state"]) for each in told["write_backs"]] == [(1, "pending")]
     assert (await happened.trace(other))["investigations"] == []
 

@@ -87,4 +87,4 @@ async def test_no_statement_of_a_trace_walks_a_whole_table(eventful, database):
     assert "ix_relations_target_value_target_kind_id (target_value=? AND target_kind=?)" in used
     assert "incident_changes" in used
     assert "ix_emergency_stops_ended_at (ended_at>?)" in used
-    assert len(found) == 12
+    assert len(found) == 14

@@ -19,9 +19,10 @@ from commands import ForkedCommand
 from graph_rows import incident
 from incident_rows import add_incidents
 from session_rows import add_session
+from tocsin.accounting import MAX_CHANGES
 from tocsin.events import emit_events, mark_routed
 from tocsin.knowledge import ObservedRelation, record_relations
-from tocsin.model import Event, EventType, Node, NodeKind, RelationType
+from tocsin.model import ChangeType, Event, EventType, Node, NodeKind, RelationType
 from tocsin.store import load_head, open_database
 from tocsin.store.tables import attempts, coverage, deliveries, destinations, events
 
@@ -64,6 +65,17 @@ def its_delivery(connection: Connection) -> None:
     attempt = {"delivery_id": "dlv_1", "number": 1, "started_at": now, "duration_ms": 12}
     ended = {"outcome": "refused", "status": 400, "reason": "400: bad", "response": b""}
     connection.execute(insert(attempts).values(**attempt, **ended))
+
+
+def its_changes(connection: Connection) -> None:
+    changed = {"changes": {"status": {"from": "New", "to": "Closed"}}}
+    members = {"event_type": ChangeType.INCIDENT_CHANGED, "subject": "incident:1", "data": changed}
+    now = datetime.now(UTC)
+    changes = [Event(id=f"evt_c{n:02}", timestamp=now, **members) for n in range(MAX_CHANGES + 1)]
+    emit_events(connection, changes)
+    mark_routed(connection, changes)
+    first = update(events).where(events.c.id == "evt_c00")
+    connection.execute(first.values(suppressed_by="known-scan"))
 
 
 def its_investigation(connection: Connection) -> None:
@@ -214,6 +226,17 @@ def test_a_trace_tells_who_looked_into_it_and_what_was_told_of_that(tocsin, writ
     assert [line[0] for line in told[3:]] == ["investigation", "event", "delivery", "attempt"]
     assert told[3][2] == "malicious"
     assert "ana: what did 203.0.113.9 do?" in told[3][4]
+
+
+def test_a_trace_shows_changes_and_counts_earlier_ones(tocsin, write):
+    write(an_incident)
+    write(its_delivery)
+    write(its_changes)
+    told = lines(tocsin("trace", "1")[1])[6:]
+    assert told[0][:3] == ["earlier changes", "1", "suppressed"]
+    assert {line[0] for line in told[1:]} == {"change"}
+    assert told[-1][1:3] == ["evt_c50", "no-destination"]
+    assert told[-1][4] == "incident-changed; status New to Closed"
 
 
 def test_a_trace_as_json_is_what_the_api_answers(tocsin, write):

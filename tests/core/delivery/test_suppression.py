@@ -131,8 +131,9 @@ async def test_followed_changes_are_suppressed_and_observer_plugins_get_all(data
     for kind in ("events", "changes"):
         counts = {name: count for name, count in report[kind].items() if count}
         assert counts == {"suppressed": 1}
-    [traced] = (await database.read(trace_incident, 1))["events"]
-    assert (traced["outcome"], traced["suppressed_by"]) == ("suppressed", "r1")
+    trace = await database.read(trace_incident, 1)
+    for [traced] in (trace["events"], trace["changes"]):
+        assert (traced["outcome"], traced["suppressed_by"]) == ("suppressed", "r1")
 
 
 async def test_a_rule_applies_until_it_ends(database, store):

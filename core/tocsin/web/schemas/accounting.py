@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from tocsin import accounting
 from tocsin.fields import parse_iso_duration
 from tocsin.incidents import MAX_HISTORY, AlertDecision
-from tocsin.model import EventType, Json, SessionStatus, Severity, Verdict
+from tocsin.model import ChangeType, EventType, Json, SessionStatus, Severity, Verdict
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.deliveries import DeliveryStatusItem, TracedAttempt
 from tocsin.web.schemas.examples import DELIVERY_ID, EVENT_ID, FINISHED, SESSION_ID
@@ -23,7 +23,7 @@ from tocsin.web.schemas.status_mismatches import (
     TracedRemoteObject,
 )
 from tocsin.web.schemas.stops import PastStop
-from tocsin.web.schemas.triage import TracedTriage
+from tocsin.web.schemas.triage import ChangedMember, TracedTriage
 
 _DAY = timedelta(days=1)
 
@@ -116,13 +116,10 @@ class TracedDelivery(DeliveryStatusItem):
     attempts: list[TracedAttempt]
 
 
-class TracedEvent(ResponseModel):
-    """An event about an incident."""
-
-    EXAMPLE: ClassVar[dict[str, Json]] = {"id": EVENT_ID, "outcome": "pending"}
+class _TracedEventBase(ResponseModel):
+    """Members of every event and change."""
 
     id: str
-    event_type: EventType
     timestamp: datetime
     outcome: str = Field(
         description="Worst outcome of the deliveries; without deliveries, `suppressed` if a rule "
@@ -134,6 +131,29 @@ class TracedEvent(ResponseModel):
         description="Suppression rule that matched. Only plugins with an event hook got the event."
     )
     deliveries: list[TracedDelivery]
+
+
+class TracedEvent(_TracedEventBase):
+    """An event about an incident."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"id": EVENT_ID, "outcome": "pending"}
+
+    event_type: EventType
+
+
+class TracedChange(_TracedEventBase):
+    """A change that plugins or destinations follow."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "id": EVENT_ID,
+        "outcome": "pending",
+        "members": [{"name": "status", "from": "New", "to": "Closed"}],
+    }
+
+    event_type: ChangeType
+    members: list[ChangedMember] = Field(
+        description="Changed members of the incident; empty for a finished investigation."
+    )
 
 
 class TracedWriteBack(WriteBackOutcome):
@@ -162,6 +182,7 @@ class TracedInvestigation(ResponseModel):
         "created_by": "playbooks",
         "completed_at": FINISHED,
         "events": [],
+        "changes": [],
     }
 
     id: str
@@ -178,6 +199,9 @@ class TracedInvestigation(ResponseModel):
     created_at: datetime
     completed_at: datetime | None
     events: list[TracedEvent]
+    changes: list[TracedChange] = Field(
+        description="Finished runs that plugins or destinations follow, oldest first."
+    )
     write_backs: list[TracedWriteBack]
 
 
@@ -188,6 +212,13 @@ class Trace(ResponseModel):
     coverage: CoverageInterval
     alert: AlertOutcome
     events: list[TracedEvent]
+    changes: list[TracedChange] = Field(
+        description="Changes of the incident that plugins or destinations follow, oldest first: at "
+        f"most the latest {accounting.MAX_CHANGES}."
+    )
+    earlier_changes: dict[str, int] = Field(
+        description="Number of the changes before those in `changes`, by outcome."
+    )
     remote_objects: list[TracedRemoteObject] = Field(description="Tickets and similar objects.")
     siem_closure: SiemClosure | None = Field(description="Latest closure in the SIEM.")
     triage: list[TracedTriage] = Field(

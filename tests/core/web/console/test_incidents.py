@@ -399,6 +399,49 @@ async def test_the_chain_leads_from_the_stretch_to_the_remote_ticket(api, person
     assert sorted(words, key=chain.index) == words
 
 
+async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_follow(
+    api, person, store
+):
+    number = await store()
+    write = api.services.database.write
+    await write(add_destination, "jira")
+    changed = {"changes": {"status": {"from": "New", "to": HOSTILE}}}
+
+    def change(connection, suppressed_by=None):
+        found = Event(
+            id=new_id("evt"),
+            event_type=ChangeType.INCIDENT_CHANGED,
+            timestamp=datetime(2026, 11, 21, 11, tzinfo=UTC),
+            data=changed,
+            subject=f"incident:{number}",
+        )
+        emit_events(connection, [found])
+        mark_routed(connection, [found])
+        named = events.update().where(events.c.id == found.id)
+        connection.execute(named.values(suppressed_by=suppressed_by))
+        return found.id
+
+    for _ in range(MAX_CHANGES):
+        await write(change)
+    delivery = await write(add_delivery, "delivered", event=await write(change), remote_id="SEC-7")
+    await write(change, "known-scan")
+    html = await person.html(f"/incidents/{number}")
+    assert f'href="/deliveries/{delivery}"' in html
+    assert "<script>alert(1)" not in html
+    chain = (await person.text(f"/incidents/{number}")).partition("Delivery timeline")[2]
+    words = [
+        "incident-changed",
+        f"Status: New to {HOSTILE}",
+        "To jira delivered",
+        "SEC-7",
+        "Suppressed by the rule known-scan",
+        "2 earlier changes are not shown: 2 no-destination.",
+        f"Event incident-changed created: status New to {HOSTILE}.",
+        "created, suppressed by known-scan: status",
+    ]
+    assert sorted(words, key=chain.index) == words
+
+
 async def test_the_chain_says_why_nobody_heard_of_it(api, person, store):
     number = await store(alert_outcome="below-threshold")
     text = await person.text(f"/incidents/{number}")

@@ -22,6 +22,7 @@ def build_history(
         *_list_incident_changes(incident),
         *_list_alerts(incident["provider"], alerts),
         *_list_deliveries(trace["events"]),
+        *_list_deliveries(trace["changes"]),
         *_list_triage(trace["triage"]),
         *_list_investigations(trace["investigations"]),
     )
@@ -46,12 +47,19 @@ def _list_alerts(provider: str, alerts: Iterable[Mapping[str, Any]]) -> Iterator
 
 def _list_deliveries(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
     for event in events:
-        yield _build_entry(event["timestamp"], _TOCSIN, f"Event {event['event_type']} created.")
+        yield _build_entry(event["timestamp"], _TOCSIN, _describe_event(event))
         for delivery in event["deliveries"]:
             for attempt in delivery["attempts"]:
                 yield _build_entry(
                     attempt["started_at"], delivery["destination"], _describe_attempt(attempt)
                 )
+
+
+def _describe_event(event: Mapping[str, Any]) -> str:
+    members = [f"{each['name']} {describe_change(each)}" for each in event.get("members", ())]
+    changed = f": {', '.join(members)}" if members else ""
+    rule = f", suppressed by {event['suppressed_by']}" if event["suppressed_by"] else ""
+    return f"Event {event['event_type']} created{rule}{changed}."
 
 
 def _list_triage(changes: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
@@ -77,6 +85,7 @@ def _list_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterato
         yield _build_entry(session["created_at"], "investigations", text)
         yield from _list_write_backs(session["write_backs"])
         yield from _list_deliveries(session["events"])
+        yield from _list_deliveries(session["changes"])
 
 
 def _list_write_backs(write_backs: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:
