@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from tocsin.identifiers import new_id
-from tocsin.model import EventType
+from tocsin.model import ChangeType, EventType, Json
 from tocsin.store.tables import attempts, deliveries, destinations, events
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -25,10 +25,10 @@ def add_event(
     connection: Connection,
     *,
     number: int = 1,
-    kind: EventType = EventType.INCIDENT_ALERT,
+    kind: EventType | ChangeType = EventType.INCIDENT_ALERT,
     at: datetime = NOW,
     routed: bool = True,
-    **data: str,
+    **data: Json,
 ) -> str:
     """Store an event about the incident of this number, and return its id; `data` is more of it."""
     row = {"id": new_id("evt"), "event_type": kind, "timestamp": at, "routed": routed}

@@ -23,11 +23,12 @@ from graph_rows import Graph, incident
 from incident_rows import add_incidents, change_incident
 from session_rows import add_session
 from tocsin import Broken, Disposition, Enricher, Enrichment, EntityKind, Marking
+from tocsin.accounting import MAX_CHANGES
 from tocsin.enrichment import Enrichers, IncidentEnricher
 from tocsin.events import RESTORED, hold_unrouted_events
 from tocsin.incidents import ProviderFacts
 from tocsin.investigations.write_backs import plan_write_backs
-from tocsin.model import Node, NodeKind, RelationType
+from tocsin.model import ChangeType, Node, NodeKind, RelationType
 from tocsin.observables import Environment
 from tocsin.store.tables import events, sessions, write_backs
 from tocsin.testing import loopback_client, make_tools
@@ -405,26 +406,15 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
     number = await store()
     write = api.services.database.write
     await write(add_destination, "jira")
-    changed = {"changes": {"status": {"from": "New", "to": HOSTILE}}}
-
-    def change(connection, suppressed_by=None):
-        found = Event(
-            id=new_id("evt"),
-            event_type=ChangeType.INCIDENT_CHANGED,
-            timestamp=datetime(2026, 11, 21, 11, tzinfo=UTC),
-            data=changed,
-            subject=f"incident:{number}",
-        )
-        emit_events(connection, [found])
-        mark_routed(connection, [found])
-        named = events.update().where(events.c.id == found.id)
-        connection.execute(named.values(suppressed_by=suppressed_by))
-        return found.id
-
+    changes = {"status": {"from": "New", "to": HOSTILE}}
+    kind = {"number": number, "kind": ChangeType.INCIDENT_CHANGED, "changes": changes}
     for _ in range(MAX_CHANGES):
-        await write(change)
-    delivery = await write(add_delivery, "delivered", event=await write(change), remote_id="SEC-7")
-    await write(change, "known-scan")
+        await write(add_event, **kind)
+    updated = await write(add_event, **kind)
+    delivery = await write(add_delivery, "delivered", event=updated, remote_id="SEC-7")
+    suppressed = update(events).where(events.c.id == await write(add_event, **kind))
+    suppressed = suppressed.values(suppressed_by="known-scan")
+    await write(lambda connection: connection.execute(suppressed) and None)
     html = await person.html(f"/incidents/{number}")
     assert f'href="/deliveries/{delivery}"' in html
     assert "<script>alert(1)" not in html
