@@ -9,7 +9,8 @@ import pytest
 from api_server import problem
 from incident_rows import add_incidents
 from tocsin.credentials import Scope
-from tocsin.web.schemas.accounting import Proof, Trace
+from tocsin.web.schemas.accounting import Proof
+from tocsin.web.schemas.incident_trace import Trace
 
 TRACE = "/api/admin/trace"
 PROOF = "/api/admin/proof"

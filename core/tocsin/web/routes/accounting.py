@@ -10,7 +10,8 @@ from tocsin.incidents import find_removed
 from tocsin.web.context import AccessRole, Endpoint, RequestContext, Response
 from tocsin.web.record_problems import INCIDENT_NOT_FOUND, INCIDENT_REMOVED
 from tocsin.web.routes.incidents import parse_number
-from tocsin.web.schemas.accounting import Proof, ProofQuery, Trace
+from tocsin.web.schemas.accounting import Proof, ProofQuery
+from tocsin.web.schemas.incident_trace import Trace
 
 
 def get_incident_trace(connection: Connection, call: RequestContext) -> Response:

@@ -411,7 +411,7 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
     for _ in range(MAX_CHANGES):
         await write(add_event, **kind)
     updated = await write(add_event, **kind)
-    delivery = await write(add_delivery, "delivered", event=updated, remote_id="SEC-7")
+    delivery = await write(add_delivery, "delivered", event=updated, to="jira", remote_id="S-7")
     suppressed = update(events).where(events.c.id == await write(add_event, **kind))
     suppressed = suppressed.values(suppressed_by="known-scan")
     await write(lambda connection: connection.execute(suppressed) and None)
@@ -423,7 +423,7 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
         "incident-changed",
         f"Status: New to {HOSTILE}",
         "To jira delivered",
-        "SEC-7",
+        "S-7",
         "Suppressed by the rule known-scan",
         "2 earlier changes are not shown: 2 no-destination.",
         f"Event incident-changed created: status New to {HOSTILE}.",
