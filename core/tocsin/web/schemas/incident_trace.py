@@ -119,7 +119,9 @@ class TracedChange(_TracedEventBase):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": EVENT_ID,
-        "outcome": "pending",
+        "outcome": "suppressed",
+        "suppressed_by": "known-scan",
+        "deliveries": [],
         "members": [{"name": "status", "from": "New", "to": "Closed"}],
     }
 
