@@ -41,10 +41,8 @@ def load_investigations(connection: Connection, number: int) -> list[dict[str, A
     if not rows:
         return []
     ids = [row["id"] for row in rows]
-    events, written = (
-        load_session_events(connection, ids),
-        _load_write_backs(connection, number, ids),
-    )
+    events = load_session_events(connection, ids)
+    written = _load_write_backs(connection, number, ids)
     return [
         {
             **{name: row[name] for name in _SESSION},
