@@ -16,8 +16,9 @@ from tocsin.accounting.delivery_outcomes import (
     count_events,
     rank_state,
 )
+from tocsin.channels import list_updated_objects
 from tocsin.clock import isoformat
-from tocsin.delivery import STATUS_COLUMNS, describe_status, summarize_attempt
+from tocsin.delivery import DELIVERED, STATUS_COLUMNS, describe_status, summarize_attempt
 from tocsin.model import ChangeType
 from tocsin.store.tables import attempts, deliveries, destinations, events
 
@@ -54,10 +55,12 @@ def load_incident_events(connection: Connection, number: int) -> dict[str, Any]:
         is_earlier = events.c.id < change_rows[0]["id"]
         earlier = count_events(connection, is_about, IS_CHANGE, is_earlier)
     arrived = _load_deliveries(connection, [row["id"] for row in (*event_rows, *change_rows)])
+    objects = _load_objects(connection, [row["id"] for row in change_rows])
     return {
         "events": [_represent_event(row, arrived[row["id"]]) for row in event_rows],
         "changes": [
-            _represent_change(row, arrived[row["id"]], row["changes"]) for row in change_rows
+            _represent_change(row, row["changes"], arrived[row["id"]], objects[row["id"]])
+            for row in change_rows
         ],
         "earlier_changes": earlier,
     }
@@ -71,26 +74,30 @@ def load_session_events(
     about = select(*_EVENT).where(events.c.subject.in_(list(sessions)), IS_EVENT | IS_CHANGE)
     rows = connection.execute(about.order_by(events.c.id)).mappings().all()
     arrived = _load_deliveries(connection, [row["id"] for row in rows])
+    changes = {row["id"] for row in rows if row["event_type"] in list(ChangeType)}
+    objects = _load_objects(connection, sorted(changes))
     found: dict[str, dict[str, list[dict[str, Any]]]] = {
         id_: {"events": [], "changes": []} for id_ in sessions.values()
     }
     for row in rows:
-        its_deliveries, members = arrived[row["id"]], found[sessions[row["subject"]]]
-        if row["event_type"] in list(ChangeType):
-            members["changes"].append(_represent_change(row, its_deliveries, None))
+        id_, members = row["id"], found[sessions[row["subject"]]]
+        if id_ in changes:
+            change = _represent_change(row, None, arrived[id_], objects[id_])
+            members["changes"].append(change)
         else:
-            members["events"].append(_represent_event(row, its_deliveries))
+            members["events"].append(_represent_event(row, arrived[id_]))
     return found
 
 
 def _represent_change(
     row: RowMapping,
-    its_deliveries: Sequence[dict[str, Any]],
     changed: dict[str, dict[str, Any]] | None,
+    its_deliveries: Sequence[dict[str, Any]],
+    objects: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     """Return a change with its changed members, each with its value before and after."""
     members = [{"name": name, **values} for name, values in (changed or {}).items()]
-    return _represent_event(row, its_deliveries) | {"members": members}
+    return _represent_event(row, its_deliveries) | {"members": members, "objects": objects}
 
 
 def _represent_event(row: RowMapping, its_deliveries: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -127,6 +134,28 @@ def _load_deliveries(connection: Connection, of: Sequence[str]) -> dict[str, lis
     tried = _load_attempts(connection, [row["id"] for row in rows])
     for row in rows:
         found[row["event_id"]].append(describe_status(row) | {"attempts": tried[row["id"]]})
+    return found
+
+
+def _load_objects(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the remote objects of the deliveries of these changes, by change."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    if not of:
+        return found
+    joined = deliveries.join(attempts, attempts.c.delivery_id == deliveries.c.id)
+    query = (
+        select(deliveries.c.event_id, deliveries.c.destination, attempts.c.response)
+        .select_from(joined)
+        .where(deliveries.c.event_id.in_(of), attempts.c.outcome == DELIVERED)
+        .order_by(deliveries.c.id, attempts.c.number)
+    )
+    closed: dict[tuple[str, str, str], bool] = {}
+    for event_id, destination, response in connection.execute(query):
+        for id_, is_closed in list_updated_objects(response).items():  # a replay closes none again
+            key = event_id, destination, id_
+            closed[key] = closed.get(key, False) or is_closed
+    for (event_id, destination, id_), is_closed in closed.items():
+        found[event_id].append({"destination": destination, "id": id_, "closed": is_closed})
     return found
 
 

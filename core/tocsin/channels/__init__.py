@@ -4,6 +4,7 @@ They are independent of vendors; `tocsin` exports them to plugins.
 """
 
 from tocsin.channels.event_fields import Observable
+from tocsin.channels.object_updates import list_updated_objects
 from tocsin.channels.remote_objects import CaseChannel, ObjectChannel
 from tocsin.channels.status_settings import (
     Resolutions,
@@ -26,6 +27,7 @@ __all__ = [
     "Tracker",
     "WebhookSecret",
     "find_unmapped",
+    "list_updated_objects",
     "parse_webhook_body",
     "require_status_interval",
     "require_webhook_token",

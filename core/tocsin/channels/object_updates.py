@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 
@@ -30,3 +30,15 @@ def build_receipt(done: Iterable[ObjectUpdate], status: HTTPStatus) -> Receipt:
     shown = [asdict(update) for update in done]
     closed = tuple(each["id"] for each in shown if each.pop("may_be_closed") or each["closed"])
     return Receipt(status=status, response=orjson.dumps({"objects": shown}), closed=closed)
+
+
+def list_updated_objects(response: bytes) -> Mapping[str, bool]:
+    """Return the IDs of the objects in a receipt, each with whether the delivery closed it.
+
+    Empty for a response that is not of `build_receipt`, or that was truncated when stored.
+    """
+    try:
+        objects = orjson.loads(response)["objects"]
+        return {str(each["id"]): each["closed"] is True for each in objects}
+    except (ValueError, TypeError, KeyError):
+        return {}

@@ -109,6 +109,9 @@ def _investigation(session: dict[str, Any], depth: int) -> Iterator[TraceLine]:
 
 def _change(change: dict[str, Any], depth: int) -> Iterator[TraceLine]:
     members = [f"{member['name']} {describe_change(member)}" for member in change["members"]]
+    for each in change["objects"]:
+        done = "closed" if each["closed"] else "remote ticket:"
+        members.append(f"{done} {each['destination']} {each['id']}")
     return _event(change, depth, "change", members)
 
 

@@ -10,6 +10,7 @@ from graph_rows import Graph
 from graph_rows import incident as incident_node
 from session_rows import add_session
 from tocsin.accounting import MAX_CHANGES
+from tocsin.channels import list_updated_objects
 from tocsin.delivery.destinations.repository import DestinationState
 from tocsin.events import hold_events
 from tocsin.investigations.write_backs import plan_write_backs
@@ -134,7 +135,9 @@ async def test_a_change_is_traced_with_its_deliveries_apart_from_events(happened
     delivery = await happened.deliver(
         change, "delivered", "jira", attempts=1, remote_id="SEC-7", finished_at=clock.now()
     )
-    await happened.attempt(delivery, 1, "delivered", status=204)
+    closed = b'{"objects":[{"id":"SEC-7","made":false,"noted":false,"closed":true}]}'
+    await happened.attempt(delivery, 1, "delivered", status=204, response=closed)
+    await happened.attempt(delivery, 2, "delivered", response=closed.replace(b"true", b"false"))
     found = await happened.trace(1)
     assert [event["event_type"] for event in found["events"]] == ["incident-alert"]
     [traced] = found["changes"]
@@ -142,8 +145,16 @@ async def test_a_change_is_traced_with_its_deliveries_apart_from_events(happened
     assert traced["members"] == [{"name": "status", "from": "New", "to": "Closed"}]
     [told] = traced["deliveries"]
     assert (told["id"], told["destination"], told["remote_id"]) == (delivery, "jira", "SEC-7")
-    assert [attempt["status"] for attempt in told["attempts"]] == [204]
+    assert [attempt["status"] for attempt in told["attempts"]] == [204, None]
+    assert traced["objects"] == [{"destination": "jira", "id": "SEC-7", "closed": True}]
     assert set(found["earlier_changes"].values()) == {0}
+
+
+@pytest.mark.parametrize(
+    "response", [b"", b"ok", b"[]", b'{"objects":7}', b'{"objects":["T-1"]}', b'{"objects":[{"id"']
+)
+def test_a_response_of_another_form_names_no_object(response):
+    assert list_updated_objects(response) == {}
 
 
 async def test_changes_on_hold_are_traced_with_the_stop_that_delays_them(happened, clock):

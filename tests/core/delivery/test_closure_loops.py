@@ -12,6 +12,7 @@ import pytest
 import tocsin_templates
 from incident_rows import add_incidents
 from tocsin import ChangeType, RemoteStatus
+from tocsin.accounting import trace_incident
 from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.routing.router import Routes, route_events
 from tocsin.delivery.sending.attempts import AttemptRunner
@@ -163,6 +164,14 @@ async def scene(database, clock) -> Scene:
     await made.work()
     await made.look()
     return made
+
+
+async def test_the_trace_names_the_ticket_that_a_change_closed(scene):
+    await scene.change_at_siem("Closed")
+    await scene.work()
+    [change] = (await scene.database.read(trace_incident, 1))["changes"]
+    assert change["members"] == [{"name": "status", "from": "New", "to": "Closed"}]
+    assert change["objects"] == [{"destination": "soc", "id": "A", "closed": True}]
 
 
 SEEDS = [2, 13, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(40))]

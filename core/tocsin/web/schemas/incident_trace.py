@@ -114,6 +114,16 @@ class TracedEvent(_TracedEventBase):
     event_type: EventType
 
 
+class UpdatedObject(ResponseModel):
+    """A ticket or similar object that a delivery of a change found."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"destination": "soar", "id": "T-1042"}
+
+    destination: str
+    id: str
+    closed: bool = Field(description="Whether the delivery closed it.")
+
+
 class TracedChange(_TracedEventBase):
     """A change that plugins or destinations follow."""
 
@@ -122,6 +132,7 @@ class TracedChange(_TracedEventBase):
         "outcome": "suppressed",
         "suppressed_by": "known-scan",
         "deliveries": [],
+        "objects": [],
         "members": [{"name": "status", "from": "New", "to": "Closed"}],
     }
 
@@ -129,6 +140,7 @@ class TracedChange(_TracedEventBase):
     members: list[ChangedMember] = Field(
         description="Changed members of the incident; empty for a finished investigation."
     )
+    objects: list[UpdatedObject] = Field(description="Objects that the deliveries found.")
 
 
 class TracedWriteBack(WriteBackOutcome):

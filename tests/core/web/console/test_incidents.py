@@ -30,7 +30,7 @@ from tocsin.incidents import ProviderFacts
 from tocsin.investigations.write_backs import plan_write_backs
 from tocsin.model import ChangeType, Node, NodeKind, RelationType
 from tocsin.observables import Environment
-from tocsin.store.tables import events, sessions, write_backs
+from tocsin.store.tables import attempts, events, sessions, write_backs
 from tocsin.testing import loopback_client, make_tools
 from tocsin.web import make_app
 
@@ -411,7 +411,10 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
     for _ in range(MAX_CHANGES):
         await write(add_event, **kind)
     updated = await write(add_event, **kind)
-    delivery = await write(add_delivery, "delivered", event=updated, to="jira", remote_id="S-7")
+    delivery = await write(add_delivery, "delivered", event=updated, to="jira")
+    receipt = {"response": b'{"objects":[{"id":"S-7","closed":true}]}', "outcome": "delivered"}
+    attempt = update(attempts).where(attempts.c.delivery_id == delivery).values(**receipt)
+    await write(lambda connection: connection.execute(attempt) and None)
     suppressed = update(events).where(events.c.id == await write(add_event, **kind))
     suppressed = suppressed.values(suppressed_by="known-scan")
     await write(lambda connection: connection.execute(suppressed) and None)
@@ -422,8 +425,8 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
     words = [
         "incident-changed",
         f"Status: New to {HOSTILE}",
+        "Closed at jira: S-7",
         "To jira delivered",
-        "S-7",
         "Suppressed by the rule known-scan",
         "2 earlier changes are not shown: 2 no-destination.",
         f"Event incident-changed created: status New to {HOSTILE}.",
