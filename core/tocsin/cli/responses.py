@@ -14,6 +14,14 @@ from tocsin.errors import OperatorError
 from tocsin.hookspecs import HttpResponse
 
 
+class RefusedRequestError(OperatorError):
+    """The service refused a request; the message states the status and the reason."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class ResponseMembers(dict[str, Any]):
     """Members of a JSON response; raises OperatorError for a missing required member."""
 
@@ -25,12 +33,12 @@ class ResponseMembers(dict[str, Any]):
 
 
 def read_response(response: HttpResponse) -> ResponseMembers:
-    """Return the members of a response; raises OperatorError with the reason of a refusal.
+    """Return the members of a response; raises RefusedRequestError with the reason of a refusal.
 
     A command then prints the reason and ends with exit status 2, as for every OperatorError.
     """
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise OperatorError(_describe_refusal(response))
+        raise RefusedRequestError(_describe_refusal(response), response.status)
     try:
         return ResponseMembers(orjson.loads(response.body))
     except (ValueError, TypeError):

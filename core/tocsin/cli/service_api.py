@@ -143,12 +143,21 @@ def run_on_api(url: str | None, token: str | None, work: Callable[[ServiceApi], 
     return _run(url, {"Authorization": f"Bearer {checked}"}, work)
 
 
-def run_with_key(url: str | None, key: str | None, work: Callable[[ServiceApi], Awaitable[T]]) -> T:
-    """Return the result of `work` with an API key; raises OperatorError as `run_on_api` does."""
+def run_with_key(
+    url: str | None,
+    key: str | None,
+    work: Callable[[ServiceApi], Awaitable[T]],
+    *,
+    scope: str = "incidents:read",
+) -> T:
+    """Return the result of `work` with an API key that has a scope.
+
+    Raises OperatorError as `run_on_api` does.
+    """
     checked = _check(
         key,
         missing="no API key: set TOCSIN_API_KEY, or use --api-key; "
-        "`tocsin keys create NAME --scope incidents:read` prints one",
+        f"`tocsin keys create NAME --scope {scope}` prints one",
         invalid="TOCSIN_API_KEY or --api-key: found characters that a key cannot contain; "
         "use the exact output of `tocsin keys create`",
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
 
 from tocsin.cli.options import choice_option
 from tocsin.cli.output import AsJson, Columns, Wide, print_json, print_record, print_records
+from tocsin.cli.responses import RefusedRequestError
 from tocsin.cli.service_api import NULL, ApiKey, ApiUrl, Limit, ServiceApi, run_with_key
 from tocsin.errors import OperatorError
 from tocsin.model import DispositionSource, IncidentDisposition
@@ -25,6 +27,8 @@ TRIAGE_DETAILS = (
     *("disposition_at", "linked_incidents", "watchers", "comment_count"),
 )
 _COLUMNS = Columns(("number", *TRIAGED, *TRIAGE_DETAILS), brief=("number", *TRIAGED))
+_WRITE_SCOPE = "incidents:write"
+_ABOUT_ONE_INCIDENT = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 _COMMENTS = Columns(("id", "created_at", "created_by", "text"))
 
 
@@ -198,19 +202,51 @@ def _change(
     as_json: bool,
     wide: bool,
 ) -> None:
-    """Change incidents one after the other, and print their triage."""
+    """Change incidents one after the other, and print the triage of those that were changed.
 
-    async def update(api: ServiceApi) -> list[dict[str, Any]]:
-        return [
-            await api.call("PATCH", f"{INCIDENTS_PATH}/{each}", body=change) for each in numbers
-        ]
-
-    records = run_with_key(url, api_key, update)
+    Raises OperatorError with the reasons why the others were not changed.
+    """
+    changed, reasons = run_with_key(
+        url, api_key, lambda api: _send_changes(api, numbers, change), scope=_WRITE_SCOPE
+    )
     if as_json:
-        print_json(records)
-    else:
-        shown = [add_triage_columns(record, _COLUMNS.every[1:]) for record in records]
+        print_json(changed)
+    elif changed or not reasons:
+        shown = [add_triage_columns(record, _COLUMNS.every[1:]) for record in changed]
         print_records(shown, _COLUMNS, as_json=False, wide=wide)
+    if reasons:
+        failed = [f"{_name_incidents(each)}: {reason}" for reason, each in reasons.items()]
+        summary = f"changed {len(changed)} of {len(numbers)} incidents"
+        raise OperatorError("\n".join([*failed, *([summary] if len(numbers) > 1 else [])]))
+
+
+async def _send_changes(
+    api: ServiceApi, numbers: Sequence[int], change: Mapping[str, object]
+) -> tuple[list[dict[str, Any]], dict[str, list[int]]]:
+    """Return the changed incidents, and the numbers of the others by reason.
+
+    Stops at an error that is not about one incident, such as a lost connection.
+    """
+    changed: list[dict[str, Any]] = []
+    reasons: dict[str, list[int]] = {}
+    for position, number in enumerate(numbers):
+        try:
+            changed.append(await api.call("PATCH", f"{INCIDENTS_PATH}/{number}", body=change))
+        except OperatorError as error:
+            reasons.setdefault(str(error), []).append(number)
+            if not _concerns_incident(error):
+                if rest := list(numbers[position + 1 :]):
+                    reasons["not tried"] = rest
+                break
+    return changed, reasons
+
+
+def _concerns_incident(error: OperatorError) -> bool:
+    return isinstance(error, RefusedRequestError) and error.status in _ABOUT_ONE_INCIDENT
+
+
+def _name_incidents(numbers: Sequence[int]) -> str:
+    return f"incident{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def _comment(
@@ -225,7 +261,12 @@ def _comment(
     Requires an API key with the scope `incidents:write`.
     """
     path, body = f"{INCIDENTS_PATH}/{number}/comments", {"text": text}
-    record = run_with_key(url, api_key, lambda api: api.call("POST", path, body=body))
+    record = run_with_key(
+        url,
+        api_key,
+        lambda api: api.call("POST", path, body=body),
+        scope=_WRITE_SCOPE,
+    )
     print_record(record, _COMMENTS.every, as_json=as_json)
 
 

@@ -101,6 +101,35 @@ async def test_incidents_are_triaged(api):
     assert record["triage"]["disposition"] is None
 
 
+async def test_one_missing_incident_does_not_keep_the_others_from_being_changed(api):
+    await api.services.database.write(add_incidents, 2)
+    arguments = ["incidents", "classify", "1", "999", "2", "998", "--as", "false-positive"]
+    result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    assert [line.split("\t")[0] for line in result.stdout.splitlines()] == ["1", "2"]
+    assert isinstance(result.exception, OperatorError)
+    assert str(result.exception).splitlines() == [
+        "incidents 999, 998: 404: There is no incident with this number.",
+        "changed 2 of 4 incidents",
+    ]
+    records = json.loads((await run("list", "--json"))[1])
+    assert {each["triage"]["disposition"] for each in records} == {"false-positive"}
+
+
+async def test_changes_stop_at_an_error_that_concerns_every_incident(api, monkeypatch):
+    await api.services.database.write(add_incidents, 2)
+    monkeypatch.setenv("TOCSIN_API_KEY", "sk_live_0")
+    status, reason = await run("tag", "1", "2", "--add", "vip")
+    assert (status, reason.startswith("incident 1: 401: ")) == (2, True)
+    assert reason.endswith("\nincident 2: not tried\nchanged 0 of 2 incidents")
+
+
+async def test_commands_that_change_incidents_name_the_scope_that_they_require(monkeypatch):
+    monkeypatch.setenv("TOCSIN_API_KEY", "")
+    for arguments in (("classify", "1", "--as", "duplicate"), ("comment", "1", "seen")):
+        status, reason = await run(*arguments)
+        assert (status, "--scope incidents:write" in reason) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "key", "words"),
     [
