@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -32,13 +33,17 @@ class ResponseMembers(dict[str, Any]):
         )
 
 
-def read_response(response: HttpResponse) -> ResponseMembers:
+def read_response(
+    response: HttpResponse, options: Mapping[str, str] | None = None
+) -> ResponseMembers:
     """Return the members of a response; raises RefusedRequestError with the reason of a refusal.
+
+    `options` names the options of the command whose names differ from the fields of the request.
 
     A command then prints the reason and ends with exit status 2, as for every OperatorError.
     """
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise RefusedRequestError(_describe_refusal(response), response.status)
+        raise RefusedRequestError(_describe_refusal(response, options or {}), response.status)
     try:
         return ResponseMembers(orjson.loads(response.body))
     except (ValueError, TypeError):
@@ -66,13 +71,15 @@ class _ProblemDocument(BaseModel):
     errors: list[_FieldProblem] = []
 
 
-def _describe_refusal(response: HttpResponse) -> str:
+def _describe_refusal(response: HttpResponse, options: Mapping[str, str]) -> str:
     try:
         problem = _ProblemDocument.model_validate_json(response.body)
     except ValidationError:
         return _describe_foreign(response)
     lines = [f"{response.status}: {to_line(problem.detail)}"]
-    lines += [f"  {to_line(mistake.path)}: {to_line(mistake.detail)}" for mistake in problem.errors]
+    for mistake in problem.errors:
+        place = options.get(mistake.path, mistake.path)
+        lines.append("  " + to_line(f"{place}: {mistake.detail}" if place else mistake.detail))
     if response.status == HTTPStatus.UNAUTHORIZED:
         lines.append(
             "the credential may have expired; `tocsin admin token` prints a new token, and `tocsin "

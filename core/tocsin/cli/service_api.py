@@ -84,9 +84,11 @@ class ServiceApi:
         *,
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> ResponseMembers:
         """Return the members of the response; parameters and members that are None are not sent.
 
+        Errors name the fields of the request in `options` by the options of the command.
         Raises OperatorError with the reason of a failure. Errors never contain the credential.
         """
         try:
@@ -100,7 +102,7 @@ class ServiceApi:
             )
         except PluginFailure as error:
             raise OperatorError(_describe_failure(method, error)) from None
-        return read_response(response)
+        return read_response(response, options)
 
     async def collect(
         self, path: str, member: str, *, limit: int, **query: str | None

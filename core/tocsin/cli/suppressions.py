@@ -8,6 +8,7 @@ import typer
 
 from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
+from tocsin.errors import OperatorError
 
 app = typer.Typer(no_args_is_help=True, help="Manage suppression rules.")
 
@@ -18,6 +19,10 @@ _COLUMNS = Columns(
     ),
     brief=("name", "owner", "is_active", "suppressed_events", "ends_at", "reason"),
 )
+_OPTIONS = {
+    **{field: f"--{field}" for field in ("owner", "reason", "provider", "title", "entity", "cidr")},
+    "ends_at": "--until",
+}
 RuleName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the suppression rule.")]
 
 
@@ -55,11 +60,12 @@ def create(
     Requires at least one of --provider, --title, --entity and --cidr. Events of incidents that
     match all given conditions are not delivered.
     """
-    body = {"name": name, "owner": owner, "reason": reason, "ends_at": until}
     conditions = {"provider": provider, "title": title, "entity": entity, "cidr": cidr}
-    body |= {key: value for key, value in conditions.items() if value is not None}
+    if not any(conditions.values()):
+        raise OperatorError("use at least one of --provider, --title, --entity and --cidr")
+    body = {"name": name, "owner": owner, "reason": reason, "ends_at": until, **conditions}
     path = admin_path("suppressions")
-    record = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
+    record = run_on_api(url, token, lambda api: api.call("POST", path, body=body, options=_OPTIONS))
     print_record(record, _COLUMNS.every, as_json=as_json)
 
 

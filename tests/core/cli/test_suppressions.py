@@ -51,6 +51,14 @@ async def test_a_rule_is_created_listed_shown_and_ended():
 
 async def test_a_refusal_names_what_is_missing():
     status, words = await run(*RULE, *UNTIL)
-    assert (status, "add a condition" in words) == (2, True)
+    assert (status, words) == (2, "use at least one of --provider, --title, --entity and --cidr")
     status, words = await run("show", "pentest")
     assert (status, words.startswith("404: ")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--until", "2036-11-22T12:00:00Z"), ("--cidr", "192.0.2.0/99")]
+)
+async def test_a_refusal_names_the_option(option, value):
+    status, words = await run(*RULE, *UNTIL, "--provider", "sensors", option, value)
+    assert (status, f"\n  {option}: " in words) == (2, True)
