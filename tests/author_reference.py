@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 import tocsin
 import tocsin.testing.conformance
 from tocsin import PluginSettings
-from tocsin.fields import format_duration
+from tocsin.durations import format_duration
 from tocsin.registry.settings_schema import list_settings
 
 MODULES = (tocsin, tocsin.testing, tocsin.testing.conformance)

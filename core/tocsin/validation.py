@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,8 +14,11 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from tocsin.durations import format_duration
+
 _SHOWN = 60
 _SEVERAL_VALUES = ""  # what is wrong is not one value, and what would be right says all
+_UNION_MEMBER = re.compile(r"(str-|int-)?enum\[|literal\[")  # last part of pydantic's path
 _KEY = "[key]"  # the last part of pydantic's path where the key of a table is wrong
 
 
@@ -74,7 +78,7 @@ def explain_errors(
     wrote is shown instead of parsed values. Regular expressions are never shown.
     """
     found = error.errors(include_url=False, include_context=True)
-    details: list[dict[str, Any]] = [dict(detail) for detail in found]
+    details = list(_join_choices([dict(detail) for detail in found]))
     for detail in details if written is not None else ():
         _restore_written(detail, written or {})
     wrong_keys = {detail["loc"][:-1] for detail in details if detail["loc"][-1:] == (_KEY,)}
@@ -87,6 +91,23 @@ def explain_errors(
         elif detail["type"] == "too_short" and _has_nested_error(details, detail["loc"]):
             continue  # wrong items were not counted
         yield Mistake(path, *_describe(detail, model))
+
+
+def _join_choices(details: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the details; one for a value that is in none of several enumerations."""
+    joined: dict[tuple[object, ...], dict[str, Any]] = {}
+    for detail in details:
+        *place, part = detail["loc"] or ("",)
+        if detail["type"] not in ("enum", "literal_error") or not _UNION_MEMBER.match(str(part)):
+            yield detail
+        elif (choices := joined.get(tuple(place))) is not None:
+            expected = f"{choices['ctx']['expected']} or {detail['ctx']['expected']}"
+            choices["ctx"] = {
+                "expected": expected.replace(" or ", ", ", expected.count(" or ") - 1)
+            }
+        else:
+            joined[tuple(place)] = {**detail, "type": "enum", "loc": tuple(place)}
+    yield from joined.values()
 
 
 def _has_nested_error(details: Sequence[Mapping[str, Any]], place: tuple[object, ...]) -> bool:
@@ -124,7 +145,8 @@ def _describe(detail: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
                 detail
             ), f"use one of: {detail['ctx']['expected']}" + _suggest_member(detail)
         case kind:
-            return _describe_input(detail), _PLAIN.get(kind) or _describe_expected(detail)
+            expected = _PLAIN.get(kind) or _describe_bound(detail, model)
+            return _describe_input(detail), expected or _describe_expected(detail)
 
 
 # Messages of pydantic about types, for authors of TOML or JSON
@@ -145,6 +167,21 @@ _PLAIN = {
     "time_delta_type": "use a number with a unit in quotes, such as '30s'",
     "too_short": "add at least one",
 }
+
+
+_BOUNDS = {"greater_than_equal": ("ge", "least"), "less_than_equal": ("le", "most")}
+
+
+def _describe_bound(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """Return the bound of a duration in words; empty for other mistakes."""
+    if detail["type"] not in _BOUNDS:
+        return ""
+    name, word = _BOUNDS[detail["type"]]
+    field = _sibling_fields(detail["loc"], model).get(str(detail["loc"][-1]))
+    for mark in field.metadata if field else ():
+        if isinstance(bound := getattr(mark, name, None), timedelta):
+            return f"use at {word} {format_duration(bound)}"
+    return ""
 
 
 def _describe_pattern(detail: Mapping[str, Any], model: type[BaseModel]) -> str:

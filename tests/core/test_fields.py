@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 
-from tocsin.fields import Duration, LocalPath, PluginSettings, SettingsOrigin, parse_iso_duration
+from tocsin.durations import parse_iso_duration
+from tocsin.fields import Duration, LocalPath, PluginSettings, SettingsOrigin
 
 durations: TypeAdapter[timedelta] = TypeAdapter(Duration)
 

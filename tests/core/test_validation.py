@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tocsin.errors import ConfigurationProblem
+from tocsin.fields import Duration
 from tocsin.validation import explain_errors
 
 
@@ -112,6 +113,8 @@ class Written(BaseModel):
         default=("a",), min_length=1, description="Words of small letters."
     )
     window: timedelta = Field(default=timedelta(1), le=timedelta(days=1))
+    pause: Annotated[Duration | None, Field(default=None, ge=timedelta(seconds=30))]
+    shades: Mapping[str, Colour | Literal["none"]] = {}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +129,11 @@ class Written(BaseModel):
         ({"plain": "a\n"}, r"plain: found 'a\n'; remove line breaks and other control characters"),
         ({"plain": "\0"}, r"plain: found '\x00'; remove the NUL character"),
         ({"names": []}, "names: found an empty list; add at least one"),
+        ({"pause": "5s"}, "pause: found '5s'; use at least 30s"),
+        (
+            {"shades": {"wall": "non"}},
+            "shades.wall: found 'non'; use one of: 'red', 'green' or 'none'; did you mean 'none'?",
+        ),
     ],
 )
 def test_what_an_operator_wrote_is_judged_in_words_and_once(written, expected):
@@ -139,7 +147,7 @@ def test_a_duration_is_shown_as_it_is_written():
     with pytest.raises(ValidationError) as caught:
         Written.model_validate({"window": timedelta(days=7)})
     [mistake] = explain_errors(caught.value, Written, {"window": "7d"})
-    assert mistake.words == "found '7d'; input should be less than or equal to 1 day"
+    assert mistake.words == "found '7d'; use at most 1d"
 
 
 def test_many_wrong_keys_take_time_by_their_number_alone():

@@ -15,8 +15,8 @@ import typer
 from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records, print_text
 from tocsin.cli.responses import ResponseMembers
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, ServiceApi, admin_path, run_on_api
+from tocsin.durations import format_duration
 from tocsin.errors import OperatorError
-from tocsin.fields import format_duration
 from tocsin.recurrence import ScheduleDefinition
 from tocsin.validation import suggest_nearest
 

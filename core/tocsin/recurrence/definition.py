@@ -21,14 +21,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from tocsin.fields import (
-    Duration,
-    QueryText,
-    WholeNumber,
-    any_case,
-    format_duration,
-    format_iso_duration,
-)
+from tocsin.durations import format_duration, format_iso_duration
+from tocsin.fields import Duration, QueryText, WholeNumber, any_case
 from tocsin.model import Persona, Vocabulary
 from tocsin.recurrence.cron import MAX_LENGTH, CronError, find_shortest_interval, parse_cron
 from tocsin.validation import suggest_nearest

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from tocsin.fields import PluginSettings, format_duration
+from tocsin.durations import format_duration
+from tocsin.fields import PluginSettings
 
 _NULL = {"type": "null"}
 _Alternative = tuple[Mapping[str, Any], Mapping[str, Any]]

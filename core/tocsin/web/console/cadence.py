@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tocsin import fields
-from tocsin.fields import parse_iso_duration
+from tocsin import durations
 from tocsin.recurrence import ScheduleDefinition
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -28,7 +27,11 @@ def describe_cadence(schedule: Mapping[str, Any]) -> str | None:
 
 def format_duration(duration: str | None) -> str:
     """Return an ISO 8601 duration in the short form `15m`, empty for none."""
-    return "" if duration is None else fields.format_duration(parse_iso_duration(duration))
+    return (
+        ""
+        if duration is None
+        else durations.format_duration(durations.parse_iso_duration(duration))
+    )
 
 
 def describe_cron(cron: str) -> str | None:

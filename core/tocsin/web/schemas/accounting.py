@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from tocsin import accounting
-from tocsin.fields import parse_iso_duration
+from tocsin.durations import parse_iso_duration
 from tocsin.model import EventType, Json
 from tocsin.web.parsing import QueryModel, ResponseModel
 from tocsin.web.schemas.deliveries import DeliveryStatusItem

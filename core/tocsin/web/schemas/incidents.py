@@ -15,7 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from tocsin.fields import any_case, parse_iso_duration
+from tocsin.durations import parse_iso_duration
+from tocsin.fields import any_case
 from tocsin.incidents import EntityRole, IncidentFilter, IncidentOrder, TriageFilter
 from tocsin.model import DispositionFilter, EntityKind, IncidentStatus, Json, Severity
 from tocsin.web.pagination import ChangeCursor, CompositeCursor

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
-from tocsin.fields import parse_iso_duration
+from tocsin.durations import parse_iso_duration
 from tocsin.model import Json
 from tocsin.stops import MAX_DURATION, StopKind
 from tocsin.web.parsing import BodyModel, ResponseModel
