@@ -41,13 +41,17 @@ _LIMITED = timedelta(minutes=1)
 _PUBLIC_API, _PUBLIC_WEB = "api.github.com", "https://github.com"
 
 
+StateReason = Literal["completed", "not_planned", "duplicate"]
+"""A `state_reason` with which GitHub closes an issue."""
+
+
 class GitHubOptions(HttpTracker.Options):
     """Options of GitHub."""
 
-    closed_as: Literal["completed", "not_planned"] = Field(
+    closed_as: StateReason = Field(
         default="completed", description="GitHub's reason for closing an issue."
     )
-    close_as: Mapping[IncidentDisposition, Literal["completed", "not_planned"]] = Field(
+    close_as: Mapping[IncidentDisposition, StateReason] = Field(
         default={},
         description="GitHub's reason by the disposition of the incident, such as "
         '`{ "false-positive" = "not_planned" }`; by default, `closed_as`.',

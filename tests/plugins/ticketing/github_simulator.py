@@ -103,7 +103,7 @@ class GitHubSimulator(ReceiverSimulator):
 
     async def change(self, request: web.Request) -> web.Response:
         issue, change = self._issue(request), await request.json()
-        if change.get("state_reason", "completed") not in ("completed", "not_planned"):
+        if change.get("state_reason", "completed") not in ("completed", "not_planned", "duplicate"):
             raise ErrorResponse(422, "Validation Failed")
         issue |= change
         return self.json(self._shown(issue))

@@ -176,12 +176,23 @@ async def test_an_issue_is_closed_as_the_operator_calls_it_once_a_comment_says_w
     ]
 
 
-async def test_the_reason_for_closing_follows_the_disposition(harness: ObjectChannelHarness):
-    harness.use(options={"close_as": {"false-positive": "not_planned"}})
+@pytest.mark.parametrize(
+    ("disposition", "state_reason"),
+    [
+        (IncidentDisposition.FALSE_POSITIVE, "not_planned"),
+        (IncidentDisposition.DUPLICATE, "duplicate"),
+        (IncidentDisposition.TRUE_POSITIVE, "completed"),
+    ],
+)
+async def test_the_reason_for_closing_follows_the_disposition(
+    harness: ObjectChannelHarness, disposition: IncidentDisposition, state_reason: str
+):
+    reasons = {"false-positive": "not_planned", "duplicate": "duplicate"}
+    harness.use(options={"close_as": reasons})
     receipt = await harness.bring(harness.alert())
-    await harness.channel.close_as(receipt.remote_id, "over", IncidentDisposition.FALSE_POSITIVE)
+    await harness.channel.close_as(receipt.remote_id, "over", disposition)
     [issue] = harness.simulator.issues.values()
-    assert (issue["state"], issue["state_reason"]) == ("closed", "not_planned")
+    assert (issue["state"], issue["state_reason"]) == ("closed", state_reason)
 
 
 async def test_no_text_of_others_refers_to_another_issue(harness: ObjectChannelHarness):
