@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 import orjson
-from pydantic import Field
+from pydantic import Field, model_validator
 from typing_extensions import TypeVar
 
 from tocsin.channels.event_fields import (
@@ -81,7 +81,6 @@ class ObjectChannel(Channel[S]):
             description="Close the object that tracks a schedule's failures when a later run "
             "completes.",
         )
-
         follow_changes: bool = Field(
             default=False,
             description="Update the objects of incidents whose severity changes, and add the "
@@ -90,18 +89,20 @@ class ObjectChannel(Channel[S]):
             "together with the incident.",
         )
 
+        @model_validator(mode="after")
+        def _require_condition(self) -> Self:
+            if getattr(self, "close_as", None) and self.close_when is None:
+                raise ValueError("close_as: set close_when too, so that objects are closed")
+            return self
+
     ordered: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("body", "summary")
     note_part: ClassVar[str] = "summary"
     """The part that a note contains: `summary` (a few lines and a link) or `note` (the full
-    report). Use `summary` if the channel adds notes to one message, which full reports would make
-    too long.
-    """
+    report). Use `summary` if full reports would make the message with the notes too long."""
     settling: timedelta | None = None
-    """Time during which the search of the platform can miss a new object.
-
-    None if the platform supports a key, so that no search is necessary.
-    """
+    """Time during which the search of the platform can miss a new object; None if the platform
+    supports a key, so that no search is necessary."""
 
     status_batch: int = 0
     """Maximum number of objects for one call of `read_statuses`; 0 if you do not implement it."""

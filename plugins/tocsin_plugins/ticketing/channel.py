@@ -51,6 +51,8 @@ class TicketingSettings(TicketSettings):
             kind.Options.model_validate(dict(self.options))
         except ValidationError as error:
             raise ValueError(_describe_option_errors(error, kind)) from None
+        if self.options.get("close_as") and self.close_when is None:
+            raise ValueError("options.close_as: set close_when too, so that tickets are closed")
         return self
 
     @model_validator(mode="after")

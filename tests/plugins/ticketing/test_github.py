@@ -6,8 +6,10 @@ import re
 from datetime import timedelta
 
 import pytest
+from pydantic import ValidationError
 
 from tocsin import Idempotency, IncidentDisposition, Misconfigured
+from tocsin.testing import make_settings
 from tocsin.testing.conformance import ObjectChannelConformance, ObjectChannelHarness
 from tocsin.testing.conformance.channel_events import FOUND_ADDRESS, REPORT_TITLE
 from tocsin_plugins.ticketing import Ticketing
@@ -188,11 +190,19 @@ async def test_the_reason_for_closing_follows_the_disposition(
     harness: ObjectChannelHarness, disposition: IncidentDisposition, state_reason: str
 ):
     reasons = {"false-positive": "not_planned", "duplicate": "duplicate"}
-    harness.use(options={"close_as": reasons})
+    harness.use(close_when="data.disposition", options={"close_as": reasons})
     receipt = await harness.bring(harness.alert())
     await harness.channel.close_as(receipt.remote_id, "over", disposition)
     [issue] = harness.simulator.issues.values()
     assert (issue["state"], issue["state_reason"]) == ("closed", state_reason)
+
+
+def test_reasons_for_dispositions_require_a_condition_for_closing():
+    given = TestGitHub().settings("https://api.github.com")
+    given |= {"options": {"close_as": {"duplicate": "duplicate"}}}
+    with pytest.raises(ValidationError, match=r"options\.close_as: set close_when too"):
+        make_settings(Ticketing, **given)
+    make_settings(Ticketing, **given, close_when="data.disposition")
 
 
 async def test_no_text_of_others_refers_to_another_issue(harness: ObjectChannelHarness):

@@ -154,7 +154,10 @@ async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness)
             "options.resolution: unknown resolution Fixed; use one of Done, Duplicate",
         ),
         (
-            {"options": {"close_as": {"duplicate": {"resolution": "Fixed"}}}},
+            {
+                "close_when": "data.disposition",
+                "options": {"close_as": {"duplicate": {"resolution": "Fixed"}}},
+            },
             "options.close_as.duplicate: unknown resolution Fixed; use one of Done, Duplicate",
         ),
     ],

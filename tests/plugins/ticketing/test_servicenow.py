@@ -143,7 +143,7 @@ async def test_a_record_is_closed_as_the_disposition_of_its_incident_says(
     harness: ObjectChannelHarness,
 ):
     own = {"duplicate": {"state": "8", "code": "Duplicate"}}
-    harness.use(options={**CLOSING, "close_as": own})
+    harness.use(close_when="data.disposition", options={**CLOSING, "close_as": own})
     await harness.bring(harness.alert())
     await harness.channel.close_as(
         the_record(harness)["sys_id"], "over", IncidentDisposition.DUPLICATE
@@ -151,7 +151,8 @@ async def test_a_record_is_closed_as_the_disposition_of_its_incident_says(
     record = the_record(harness)
     assert (record["state"], record["close_code"]) == ("8", "Duplicate")
     assert not (await harness.channel.check()).problems
-    harness.use(options={**CLOSING, "close_as": {"duplicate": {"code": "Twin"}}})
+    twin = {"duplicate": {"code": "Twin"}}
+    harness.use(close_when="data.disposition", options={**CLOSING, "close_as": twin})
     [problem] = (await harness.channel.check()).problems
     assert problem.startswith("options.close_as.duplicate: unknown code 'Twin'; use one of:")
 

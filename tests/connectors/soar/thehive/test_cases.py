@@ -110,6 +110,14 @@ async def test_the_status_of_a_closed_alert_follows_the_disposition(disposition,
         assert harness.simulator.alerts[harness.objects[0].id]["status"] == status
 
 
+def test_statuses_for_dispositions_require_a_condition_for_closing():
+    own = {"false-positive": "FalsePositive"}
+    for closing in ({}, {"close_recovered": True}):
+        with pytest.raises(ValidationError, match="close_as: set close_when too"):
+            make_settings(TheHive, **Suite().settings(URL), close_as=own, **closing)
+    make_settings(TheHive, **Suite().settings(URL), close_as=own, close_when="data.disposition")
+
+
 @pytest.mark.parametrize("status", ["", "x" * 65])
 def test_a_status_for_a_disposition_has_a_name_that_thehive_accepts(status):
     with pytest.raises(ValidationError, match="close_as"):
