@@ -91,8 +91,8 @@ class ObjectChannel(Channel[S]):
 
         @model_validator(mode="after")
         def _require_condition(self) -> Self:
-            if getattr(self, "close_as", None) and self.close_when is None:
-                raise ValueError("close_as: set close_when too, so that objects are closed")
+            if getattr(self, "close_as", None) and not (self.close_when and self.follow_changes):
+                raise ValueError("close_as: set close_when and follow_changes too, or remove it")
             return self
 
     ordered: ClassVar[bool] = True

@@ -51,8 +51,9 @@ class TicketingSettings(TicketSettings):
             kind.Options.model_validate(dict(self.options))
         except ValidationError as error:
             raise ValueError(_describe_option_errors(error, kind)) from None
-        if self.options.get("close_as") and self.close_when is None:
-            raise ValueError("options.close_as: set close_when too, so that tickets are closed")
+        if self.options.get("close_as") and not (self.close_when and self.follow_changes):
+            message = "set close_when and follow_changes too, or remove it"
+            raise ValueError(f"options.close_as: {message}")
         return self
 
     @model_validator(mode="after")

@@ -190,19 +190,21 @@ async def test_the_reason_for_closing_follows_the_disposition(
     harness: ObjectChannelHarness, disposition: IncidentDisposition, state_reason: str
 ):
     reasons = {"false-positive": "not_planned", "duplicate": "duplicate"}
-    harness.use(close_when="data.disposition", options={"close_as": reasons})
+    harness.use(close_when="data.disposition", follow_changes=True, options={"close_as": reasons})
     receipt = await harness.bring(harness.alert())
     await harness.channel.close_as(receipt.remote_id, "over", disposition)
     [issue] = harness.simulator.issues.values()
     assert (issue["state"], issue["state_reason"]) == ("closed", state_reason)
 
 
-def test_reasons_for_dispositions_require_a_condition_for_closing():
+def test_reasons_for_dispositions_without_effect_are_refused():
     given = TestGitHub().settings("https://api.github.com")
     given |= {"options": {"close_as": {"duplicate": "duplicate"}}}
-    with pytest.raises(ValidationError, match=r"options\.close_as: set close_when too"):
-        make_settings(Ticketing, **given)
-    make_settings(Ticketing, **given, close_when="data.disposition")
+    closing = {"close_when": "data.disposition", "follow_changes": True}
+    for name, value in closing.items():
+        with pytest.raises(ValidationError, match=r"options\.close_as: set close_when and follow_"):
+            make_settings(Ticketing, **given, **{name: value})
+    make_settings(Ticketing, **given, **closing)
 
 
 async def test_no_text_of_others_refers_to_another_issue(harness: ObjectChannelHarness):

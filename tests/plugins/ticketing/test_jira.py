@@ -156,6 +156,7 @@ async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness)
         (
             {
                 "close_when": "data.disposition",
+                "follow_changes": True,
                 "options": {"close_as": {"duplicate": {"resolution": "Fixed"}}},
             },
             "options.close_as.duplicate: unknown resolution Fixed; use one of Done, Duplicate",
@@ -274,7 +275,7 @@ async def test_an_issue_is_closed_as_the_disposition_of_its_incident_says(
     harness.simulator.transitions.append(JiraSimulator.transition("41", "Reject", "done"))
     own = {"duplicate": {"resolution": "Duplicate"}, "false-positive": {"transition": "Reject"}}
     options = {"close_transition": "Resolve", "resolution": "Done", "close_as": own}
-    harness.use(close_when="data.disposition", options=options)
+    harness.use(close_when="data.disposition", follow_changes=True, options=options)
     await harness.bring(harness.alert())
     ends = {}
     for disposition in ("true-positive", "duplicate", "false-positive"):

@@ -143,7 +143,8 @@ async def test_a_record_is_closed_as_the_disposition_of_its_incident_says(
     harness: ObjectChannelHarness,
 ):
     own = {"duplicate": {"state": "8", "code": "Duplicate"}}
-    harness.use(close_when="data.disposition", options={**CLOSING, "close_as": own})
+    closing = {"close_when": "data.disposition", "follow_changes": True}
+    harness.use(**closing, options={**CLOSING, "close_as": own})
     await harness.bring(harness.alert())
     await harness.channel.close_as(
         the_record(harness)["sys_id"], "over", IncidentDisposition.DUPLICATE
@@ -152,7 +153,7 @@ async def test_a_record_is_closed_as_the_disposition_of_its_incident_says(
     assert (record["state"], record["close_code"]) == ("8", "Duplicate")
     assert not (await harness.channel.check()).problems
     twin = {"duplicate": {"code": "Twin"}}
-    harness.use(close_when="data.disposition", options={**CLOSING, "close_as": twin})
+    harness.use(options={**CLOSING, "close_as": twin})
     [problem] = (await harness.channel.check()).problems
     assert problem.startswith("options.close_as.duplicate: unknown code 'Twin'; use one of:")
 

@@ -109,7 +109,7 @@ async def test_classification_has_a_reason(harness: ObjectChannelHarness):
 
 async def test_classification_follows_the_disposition(harness: ObjectChannelHarness):
     own = {"benign-true-positive": "BenignPositive-SuspiciousButExpected"}
-    set_to(harness, close_when="data.disposition", close_as=own)
+    set_to(harness, close_when="data.disposition", follow_changes=True, close_as=own)
     receipt = await harness.bring(harness.alert())
     disposition = IncidentDisposition.BENIGN_TRUE_POSITIVE
     await harness.channel.close_as(receipt.remote_id, "over", disposition)

@@ -103,19 +103,22 @@ async def test_a_report_that_a_person_started_is_added_once_and_creates_nothing(
 )
 async def test_the_status_of_a_closed_alert_follows_the_disposition(disposition, status):
     own = {"false-positive": "FalsePositive"}
-    async with Suite().harness(close_when="data.disposition", close_as=own) as harness:
+    closing = {"close_when": "data.disposition", "follow_changes": True, "close_as": own}
+    async with Suite().harness(**closing) as harness:
         await harness.bring(harness.alert())
         event = changed(harness, disposition={"from": None, "to": disposition})
         await harness.bring(event)
         assert harness.simulator.alerts[harness.objects[0].id]["status"] == status
 
 
-def test_statuses_for_dispositions_require_a_condition_for_closing():
+@pytest.mark.parametrize(
+    "closing",
+    [{}, {"close_recovered": True}, {"close_when": "data.disposition"}, {"follow_changes": True}],
+)
+def test_statuses_for_dispositions_without_effect_are_refused(closing):
     own = {"false-positive": "FalsePositive"}
-    for closing in ({}, {"close_recovered": True}):
-        with pytest.raises(ValidationError, match="close_as: set close_when too"):
-            make_settings(TheHive, **Suite().settings(URL), close_as=own, **closing)
-    make_settings(TheHive, **Suite().settings(URL), close_as=own, close_when="data.disposition")
+    with pytest.raises(ValidationError, match="close_as: set close_when and follow_changes too"):
+        make_settings(TheHive, **Suite().settings(URL), close_as=own, **closing)
 
 
 @pytest.mark.parametrize("status", ["", "x" * 65])

@@ -141,7 +141,8 @@ async def test_concurrently_changed_incident_is_closed_on_retry(harness: ObjectC
 
 
 async def test_the_close_reason_follows_the_disposition(harness: ObjectChannelHarness):
-    harness.use(close_when="data.disposition", close_as={"false-positive": "False Positive"})
+    own = {"false-positive": "False Positive"}
+    harness.use(close_when="data.disposition", follow_changes=True, close_as=own)
     receipt = await harness.bring(harness.alert())
     await harness.channel.close_as(receipt.remote_id, "over", IncidentDisposition.FALSE_POSITIVE)
     assert only(harness)["closeReason"] == "False Positive"
