@@ -33,6 +33,10 @@ class Form(dict[str, str]):
         """Return the fields that are not empty."""
         return {name: text for name in names if (text := self.text(name))}
 
+    def numbers(self, *names: str) -> dict[str, int | str]:
+        """Return the numbers in the fields that are not empty, as `to_number` does."""
+        return {name: to_number(text) for name, text in self.given(*names).items()}
+
 
 async def read_fields(request: web.Request) -> Form:
     """Return the form of a request; raises ProblemError (400, 415) if it has none."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin.credentials import ConsoleRole
-from tocsin.web.console.forms import Form, to_number
+from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.openapi.security import SCOPES
@@ -36,17 +36,13 @@ def new_key(form: Form) -> Mapping[str, Any]:
         "name": form.text("name"),
         "description": form.text("description"),
         "scopes": form.several.get("scopes", []),
-        **_numbers(form, "expires_in_days"),
+        **form.numbers("expires_in_days"),
     }
 
 
 def rotation(form: Form) -> Mapping[str, Any]:
     """Build the request body that rotates a key; empty fields use the defaults."""
-    return _numbers(form, "grace_period_days", "expires_in_days")
-
-
-def _numbers(form: Form, *names: str) -> dict[str, int | str]:
-    return {name: to_number(text) for name, text in form.given(*names).items()}
+    return form.numbers("grace_period_days", "expires_in_days")
 
 
 PAGES = (

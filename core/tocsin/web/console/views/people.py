@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tocsin.credentials import ConsoleRole, PasskeysUnavailable
-from tocsin.web.console.forms import Form, to_number
+from tocsin.web.console.forms import Form
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.routes import people as api
@@ -55,8 +55,7 @@ def _new(form: Form) -> Mapping[str, Any]:
 
 
 def _lifetime(form: Form) -> Mapping[str, Any]:
-    given = form.given("expires_in_hours")
-    return {name: to_number(text) for name, text in given.items()}
+    return form.numbers("expires_in_hours")
 
 
 PAGES = (
