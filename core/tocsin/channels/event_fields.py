@@ -50,6 +50,13 @@ def find_disposition(event: Event) -> IncidentDisposition | None:
     return None if found is None else IncidentDisposition(found)
 
 
+def build_closing_reason(event: Event) -> str:
+    """Return the comment with which an event closes an object; it names the disposition, if any."""
+    disposition = find_disposition(event)
+    added = "" if disposition is None else f" Disposition: {disposition.replace('-', ' ')}."
+    return f"Closed by Tocsin, as configured.{added}"
+
+
 def list_known_objects(delivery: Delivery) -> Sequence[str]:
     """Return the known objects of the platform that an event belongs to.
 

@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from tocsin.channels.event_fields import (
     Observable,
+    build_closing_reason,
     build_note_title,
     build_object_key,
     find_disposition,
@@ -47,7 +48,6 @@ from tocsin.model import (
 from tocsin.providers import Api, ApiResponse
 
 _RECOVERED = "A later run of the schedule completed."
-_CLOSED = "Closed by Tocsin, as configured."
 _MOST_NOTE = 30_000
 
 
@@ -90,9 +90,12 @@ class ObjectChannel(Channel[S]):
         )
 
         @model_validator(mode="after")
-        def _require_condition(self) -> Self:
+        def _require_changes(self) -> Self:
             if getattr(self, "close_as", None) and not (self.close_when and self.follow_changes):
                 raise ValueError("close_as: set close_when and follow_changes too, or remove it")
+            if "data.disposition" in (self.close_when or "") and not self.follow_changes:
+                message = "set follow_changes too, since only its events contain dispositions"
+                raise ValueError(f"close_when: {message}")
             return self
 
     ordered: ClassVar[bool] = True
@@ -225,12 +228,7 @@ class ObjectChannel(Channel[S]):
         raise NotImplementedError
 
     @classmethod
-    def parse_webhook(
-        cls,
-        settings: Any,
-        request: PushRequest,
-        now: datetime,
-    ) -> Sequence[str]:
+    def parse_webhook(cls, settings: Any, request: PushRequest, now: datetime) -> Sequence[str]:
         """Return the IDs of the objects that a webhook of the receiver names.
 
         A webhook can also name a parent, if `read_statuses` returns its ID as `parent_id`. Tocsin
@@ -255,7 +253,7 @@ class ObjectChannel(Channel[S]):
             done.append(await self._make(delivery))
         if self._ends(event):
             for each in done:
-                await self._close(each, _CLOSED, delivery)
+                await self._close(each, build_closing_reason(event), delivery)
         if self.settings.close_recovered:
             for identifier in list_recovered_objects(delivery):
                 recovered = ObjectUpdate(identifier)
@@ -278,7 +276,7 @@ class ObjectChannel(Channel[S]):
                 async with self._alone_at(identifier):
                     await self.update(identifier, delivery)
             if self._ends(event):
-                await self._close(update, _CLOSED, delivery)
+                await self._close(update, build_closing_reason(event), delivery)
             done.append(update)
         return build_receipt(done, HTTPStatus.OK)
 

@@ -200,7 +200,7 @@ async def test_the_reason_for_closing_follows_the_disposition(
 def test_reasons_for_dispositions_without_effect_are_refused():
     given = TestGitHub().settings("https://api.github.com")
     given |= {"options": {"close_as": {"duplicate": "duplicate"}}}
-    closing = {"close_when": "data.disposition", "follow_changes": True}
+    closing = {"close_when": "data.title", "follow_changes": True}
     for name, value in closing.items():
         with pytest.raises(ValidationError, match=r"options\.close_as: set close_when and follow_"):
             make_settings(Ticketing, **given, **{name: value})

@@ -143,7 +143,7 @@ async def test_a_record_is_closed_as_the_disposition_of_its_incident_says(
     harness: ObjectChannelHarness,
 ):
     own = {"duplicate": {"state": "8", "code": "Duplicate"}}
-    closing = {"close_when": "data.disposition", "follow_changes": True}
+    closing = {"close_when": "data.title", "follow_changes": True}
     harness.use(**closing, options={**CLOSING, "close_as": own})
     await harness.bring(harness.alert())
     await harness.channel.close_as(

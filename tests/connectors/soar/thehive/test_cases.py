@@ -108,17 +108,27 @@ async def test_the_status_of_a_closed_alert_follows_the_disposition(disposition,
         await harness.bring(harness.alert())
         event = changed(harness, disposition={"from": None, "to": disposition})
         await harness.bring(event)
-        assert harness.simulator.alerts[harness.objects[0].id]["status"] == status
+        alert = harness.simulator.alerts[harness.objects[0].id]
+    assert alert["status"] == status
+    reason = f"Closed by Tocsin, as configured. Disposition: {disposition.replace('-', ' ')}."
+    assert alert["summary"] == reason
 
 
 @pytest.mark.parametrize(
     "closing",
-    [{}, {"close_recovered": True}, {"close_when": "data.disposition"}, {"follow_changes": True}],
+    [{}, {"close_recovered": True}, {"close_when": "data.title"}, {"follow_changes": True}],
 )
 def test_statuses_for_dispositions_without_effect_are_refused(closing):
     own = {"false-positive": "FalsePositive"}
     with pytest.raises(ValidationError, match="close_as: set close_when and follow_changes too"):
         make_settings(TheHive, **Suite().settings(URL), close_as=own, **closing)
+
+
+def test_closing_by_the_disposition_without_its_events_is_refused():
+    closing = {"close_when": "data.disposition == 'duplicate'"}
+    with pytest.raises(ValidationError, match="close_when: set follow_changes too"):
+        make_settings(TheHive, **Suite().settings(URL), **closing)
+    make_settings(TheHive, **Suite().settings(URL), **closing, follow_changes=True)
 
 
 @pytest.mark.parametrize("status", ["", "x" * 65])
