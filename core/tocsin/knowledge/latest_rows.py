@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
-from functools import wraps
-from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
-    Select,
     bindparam,
-    false,
     func,
     select,
 )
-from sqlalchemy.exc import DBAPIError
 
-from tocsin.store import Operation, P
 from tocsin.store.tables import EPOCH, incident_entities, incidents
 
-T = TypeVar("T")
 HIGHEST = 2**63 - 1
 """Upper bound of incident numbers."""
 _LAST_ONES = 1_000
@@ -38,39 +30,6 @@ _last_ones = (
     .subquery()
 )
 _highest_of_them = select(func.max(_last_ones.c.number))
-
-
-def _settings(**values: str) -> Select[Any]:
-    return select(*(func.set_config(name, value, false()) for name, value in values.items()))
-
-
-_INDEXES_ALONE = _settings(
-    enable_bitmapscan="off", enable_seqscan="off", plan_cache_mode="force_custom_plan"
-)
-_AS_USUAL = _settings(enable_bitmapscan="on", enable_seqscan="on", plan_cache_mode="auto")
-
-
-def force_index_scans(operation: Operation[P, T]) -> Operation[P, T]:
-    """Decorate an operation so that PostgreSQL reads the newest rows in index order.
-
-    By default, PostgreSQL assumes that every entity is in few incidents, and sorts all of them to
-    find the newest, even for a hub that is in very many. It assumes that every list is long, and
-    scans a table for it. From the sixth execution on, it uses a generic plan that ignores the
-    limit, and takes about ten times as long.
-    """
-
-    @wraps(operation)
-    def run(connection: Connection, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if connection.dialect.name == "sqlite":
-            return operation(connection, *args, **kwargs)
-        connection.execute(_INDEXES_ALONE)
-        try:
-            return operation(connection, *args, **kwargs)
-        finally:
-            with suppress(DBAPIError):  # a failed transaction has undone it
-                connection.execute(_AS_USUAL)
-
-    return run
 
 
 def find_highest_number(connection: Connection, until: datetime, since: datetime = EPOCH) -> int:

@@ -9,11 +9,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
-from tocsin.knowledge.latest_rows import force_index_scans
 from tocsin.knowledge.search import INDEXED_CHANGES
 from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Entity, EntityKind, Marking, Pap, Tlp, find_marking
-from tocsin.store import load_last_allotted
+from tocsin.store import force_index_scans, load_last_allotted
 from tocsin.store.tables import (
     IS_STRICT,
     entity_providers,

@@ -46,6 +46,7 @@ from tocsin.store.heartbeats import (
     find_troubled_nodes,
     record_heartbeat,
 )
+from tocsin.store.index_scans import force_index_scans, is_among, list_keys
 from tocsin.store.insert_sets import Row
 from tocsin.store.leases import LEASE_DURATION, Lease, LeasedTable, LeaseLost
 from tocsin.store.locations import (
@@ -216,17 +217,20 @@ __all__ = [
     "find_troubled_nodes",
     "find_unmarked_nodes",
     "finish_restore",
+    "force_index_scans",
     "get_newest_revision",
     "has_no_schema",
     "has_partitions",
     "hold_lock",
     "identify_location",
+    "is_among",
     "is_analyzed",
     "is_in",
     "is_known_revision",
     "is_sqlite",
     "is_unfinished_copy",
     "limit_lock_waits",
+    "list_keys",
     "list_months",
     "load_clocks",
     "load_database_time",

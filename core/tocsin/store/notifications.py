@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import BigInteger, Connection, Select, cast, func, select
+from sqlalchemy import BigInteger, Connection, Select, cast, func, select, true
 
 CHANNEL = "tocsin"
 ALL_TOPICS = ""
@@ -39,11 +39,15 @@ def _select_try_lock(node: int) -> Select[tuple[bool]]:
     return select(func.pg_try_advisory_xact_lock(cast(node, BigInteger)))
 
 
-def lock_shared(connection: Connection, what: str) -> None:
-    """Wait for those who lock `what` exclusively, and keep them out until this transaction ends."""
+def lock_shared(connection: Connection, what: str, **settings: str) -> None:
+    """Wait for those who lock `what` exclusively, and keep them out until this transaction ends.
+
+    PostgreSQL has the `settings` until then, too.
+    """
     if connection.dialect.name == "postgresql":
-        key = func.hashtextextended(what, 0)
-        connection.execute(select(func.pg_advisory_xact_lock_shared(key)))
+        lock = func.pg_advisory_xact_lock_shared(func.hashtextextended(what, 0))
+        configs = (func.set_config(name, value, true()) for name, value in settings.items())
+        connection.execute(select(lock, *configs))
 
 
 def lock_exclusively(connection: Connection, what: str) -> None:

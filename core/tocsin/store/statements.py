@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Boolean,
     ColumnElement,
     Connection,
@@ -231,7 +232,12 @@ def is_in(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     The list is one value to the database, so one statement serves lists of any length.
     """
     item = BigInteger if isinstance(column.type, Integer) else Text
-    return _IsIn(column, bindparam(name, type_=_ListType(item)))
+    return _IsIn(column, bind_list(name, item))
+
+
+def bind_list(name: str, item: type[TypeEngine[Any]] = Text) -> BindParameter[Any]:
+    """Return the parameter of a list, which is one value to the database."""
+    return bindparam(name, type_=_ListType(item))
 
 
 def build_insert(connection: Connection, table: Table) -> Any:

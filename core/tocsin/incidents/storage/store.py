@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
 
 from tocsin.events import emit_events
 from tocsin.incidents.coverage import (
@@ -47,7 +47,9 @@ from tocsin.store import (
     allot_numbers,
     build_insert,
     clean_identifier,
+    is_among,
     is_in,
+    list_keys,
     load_redactor,
     lock_exclusively,
     lock_shared,
@@ -63,12 +65,14 @@ _LOCK = "incidents"
 """Shared by all who store incidents, held alone by those who remove or rewrite them."""
 _CHUNK = 50
 _TOGETHER = 50  # incidents of one statement on SQLite
-_IS_ASKED = and_(
-    incidents.c.provider == bindparam("provider"), is_in(incidents.c.external_id, "external_ids")
-)
+_i = incidents.c
+_NUMBERS = list_keys(_i.number, _i.provider, _i.external_id, "external_ids")
 # Who stores another version at once waits, and then finds this one; the order avoids deadlocks
 _STORED = (
-    select(incidents).where(_IS_ASKED).order_by(incidents.c.number).with_for_update(key_share=True)
+    select(incidents)
+    .where(is_among(_i.number, _NUMBERS))
+    .order_by(_i.number)
+    .with_for_update(key_share=True)
 )
 _ENTITIES = select(
     incident_entities.c.incident_number,
@@ -80,7 +84,7 @@ _ALERTS = select(incident_alerts.c.incident_number, incident_alerts.c.external_i
     is_in(incident_alerts.c.incident_number, "numbers"),
     is_in(incident_alerts.c.external_id, "external_ids"),
 )
-_COUNT = select(func.count()).select_from(incidents).where(_IS_ASKED)
+_COUNT = select(func.count()).select_from(_NUMBERS.alias("found"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,7 @@ def store_batch(
     backfill. New incidents get the `reserved` numbers; missing ones are allotted, which others wait
     for. Raises IntegrityError where another transaction has stored a new incident meanwhile.
     """
-    lock_shared(connection, _LOCK)
+    lock_shared(connection, _LOCK, enable_seqscan="off")
     batch = [limit_records(received, are_stored=policy.stores_records) for received in batch]
     redactor = load_redactor(connection)
     if redactor is not None:
@@ -256,18 +260,14 @@ def _load_alerts(
     """Return the IDs of the mentioned alerts that are stored, by incident number."""
     known: dict[int | None, set[str]] = {}
     # The databases combine each number with each identifier, so the lists are kept short
-    for numbers in _chunks(list(mentioned)):
+    for start in range(0, len(mentioned), _CHUNK):
+        numbers = list(mentioned)[start : start + _CHUNK]
         names = {alert.external_id for number in numbers for alert in mentioned[number]}
         if names:
             asked = {"numbers": numbers, "external_ids": sorted(names)}
             for number, external_id in connection.execute(_ALERTS, asked):
                 known.setdefault(number, set()).add(external_id)
     return known
-
-
-def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(numbers), _CHUNK):
-        yield numbers[start : start + _CHUNK]
 
 
 def _count_parts(

@@ -14,9 +14,9 @@ from tocsin.knowledge.graph.edges import find_edges_between
 from tocsin.knowledge.graph.filters import GraphFilter, has_more_edges
 from tocsin.knowledge.graph.nodes import is_known_node, is_session_node, normalize_node
 from tocsin.knowledge.graph.steps import GraphQueryShape
-from tocsin.knowledge.latest_rows import force_index_scans
 from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Edge, Node, RelationType
+from tocsin.store import force_index_scans
 
 FAN_OUT = 25
 """Number of newest edges of each kind that are followed from one node."""

@@ -33,9 +33,9 @@ from tocsin.knowledge.graph.edges import find_edges_between, find_incident_edges
 from tocsin.knowledge.graph.filters import LATEST, GraphFilter, has_more_edges
 from tocsin.knowledge.graph.nodes import is_known_node, is_session_node, normalize_node
 from tocsin.knowledge.graph.steps import GraphQueryShape
-from tocsin.knowledge.latest_rows import force_index_scans
 from tocsin.knowledge.sql_lists import parse_incident_number
 from tocsin.model import Neighborhood, Node, NodeKind, RelationType
+from tocsin.store import force_index_scans
 from tocsin.store.tables import EPOCH, incidents
 
 MAX_DEPTH = 3

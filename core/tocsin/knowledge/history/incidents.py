@@ -11,7 +11,6 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
 from tocsin.knowledge.latest_rows import (
     HIGHEST,
     find_highest_number,
-    force_index_scans,
     latest_row_conditions,
 )
 from tocsin.knowledge.sql_lists import encode_list, select_list
@@ -27,6 +26,7 @@ from tocsin.model import (
     Window,
     find_marking,
 )
+from tocsin.store import force_index_scans
 from tocsin.store.tables import incident_alerts, incident_entities, incidents
 
 MAX_ALERTS = 50

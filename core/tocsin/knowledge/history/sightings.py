@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, literal, select
 
-from tocsin.knowledge.latest_rows import HIGHEST, force_index_scans, latest_row_conditions
+from tocsin.knowledge.latest_rows import HIGHEST, latest_row_conditions
 from tocsin.knowledge.sql_lists import encode_list, select_list
 from tocsin.model import Entity, Sighting
 from tocsin.observables import Environment
+from tocsin.store import force_index_scans
 from tocsin.store.tables import entities, incident_entities, incidents
 
 RECENT = 10
