@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Self
 
@@ -80,8 +81,10 @@ class WindowCursor:
 
     def remembering(self, brought: Mapping[str, int]) -> Self:
         """Return the cursor with these records remembered, limited to the latest."""
+        if not brought:
+            return self
         seen = {**self.seen, **brought}
-        return replace(self, seen=dict(list(seen.items())[-MAX_SEEN:])) if brought else self
+        return replace(self, seen=dict(islice(seen.items(), max(0, len(seen) - MAX_SEEN), None)))
 
     def finished(self, reached: datetime, kept: timedelta) -> Self:
         """Return the cursor after its window, stored up to `reached`."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
 from tocsin.errors import Broken, Misconfigured, Refused
 from tocsin.model import Covered, Json, Page, Window
 from tocsin.providers.cursor import SECOND, WindowCursor, floor_to_second
-from tocsin.providers.record_mapper import RecordMapper, RecordSource
+from tocsin.providers.record_mapper import MappedRecords, RecordMapper, RecordSource
 
 SEARCH_THRESHOLD = 2
 """The consecutive failures after which the failing records are searched."""
@@ -36,6 +37,7 @@ SKEW_SAMPLES = 2
 # Offsets of probes for whether the SIEM can list anything at all
 _PROBE_OFFSETS = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
 
+T = TypeVar("T")
 WindowStep = tuple[WindowCursor, Page]
 
 
@@ -117,15 +119,20 @@ class WindowReader:
     async def _drain(
         self, cursor: WindowCursor, size: int, most: int
     ) -> AsyncGenerator[WindowStep, None]:
-        """Yield the pages of the window; none where the SIEM clock has not reached it."""
+        """Yield the pages of the window; none where the SIEM clock has not reached it.
+
+        The next page is requested and mapped while one is stored.
+        """
         asked_from = cursor.watermark
         listing, cursor = await self._begin(cursor, size)
         window, before = cursor.window, cursor.watermark
         if before < asked_from:
             yield cursor, Page(next_position=cursor.encode())
         turning = _PageTurner(most)
-        while window is not None:
-            taken = await self._taker.take(listing.records, cursor.seen, window)
+        if window is None:
+            return
+        taken = await self._taker.take(listing.records, cursor.seen, window)
+        while True:
             cursor = cursor.remembering(taken.brought)
             if taken.stopped is not None:
                 if taken.brought:  # so that these records are not mapped again
@@ -136,8 +143,17 @@ class WindowReader:
                 yield cursor, taken.page(cursor, self._covered(before, cursor.watermark))
                 return
             cursor = turning.turn(cursor, listing.next_token)
-            yield cursor, taken.page(cursor, self._covered(before, before))
-            listing = await self._list(window, cursor.token, size)
+            page = taken.page(cursor, self._covered(before, before))
+            async with _begun(self._take_next(cursor, window, size)) as following:
+                yield cursor, page
+                listing, taken = await following
+
+    async def _take_next(
+        self, cursor: WindowCursor, window: Window, size: int
+    ) -> tuple[Listing, MappedRecords]:
+        """Return the page at the cursor, and its records mapped."""
+        listing = await self._list(window, cursor.token, size)
+        return listing, await self._taker.take(listing.records, cursor.seen, window)
 
     async def _begin(self, cursor: WindowCursor, size: int) -> tuple[Listing, WindowCursor]:
         """Return the first page of the window, and the cursor with the actual window.
@@ -245,6 +261,19 @@ class WindowReader:
 
     def _covered(self, start: datetime, end: datetime) -> Covered:
         return Covered(source=self._stream, start=start, end=end)
+
+
+@asynccontextmanager
+async def _begun(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Begin the work on the next page while one is stored; it ends with the read at the latest."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # nobody waits for it any more
 
 
 class _FailureSearch:

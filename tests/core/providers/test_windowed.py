@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import asyncio
+import gc
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from itertools import pairwise
 
@@ -136,6 +138,23 @@ async def test_a_window_stays_as_it_is_until_its_last_page_is_stored(world):
     await reading.read(most=1)
     [(window, token, _)] = reading.provider.asked
     assert (window, token is None) == (first, False)
+
+
+@pytest.mark.parametrize("script", [[], [Broken("500")]])
+async def test_the_next_page_is_requested_while_one_is_stored(world, caplog, script):
+    for number in range(9):
+        world.put(str(number))
+    provider = world.reading(first_fetch="1h").provider
+    tasks = asyncio.all_tasks()
+    async with aclosing(provider.read("changed", None, world.clock.now())) as pages:
+        while not (await anext(pages)).incidents:
+            pass
+        provider.script, asked = script, len(provider.asked)
+        await asyncio.sleep(0)
+        assert len(provider.asked) == asked + 1
+    gc.collect()
+    assert asyncio.all_tasks() == tasks
+    assert not caplog.records  # of an error that nobody has read
 
 
 async def test_an_expired_page_token_begins_its_window_anew(world):
