@@ -24,6 +24,11 @@ class BackgroundWork:
     def __init__(self) -> None:
         self._rest = 0
 
+    @property
+    def is_yielding(self) -> bool:
+        """Whether the loop had other work after the last call."""
+        return bool(self._rest)
+
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Return the result of the function, after a rest if the loop has other work."""
         result, seconds = await asyncio.to_thread(_measure, function, *args)

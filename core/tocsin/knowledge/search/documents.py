@@ -151,7 +151,7 @@ def remove_document(connection: Connection, kind: str, record: str) -> None:
     )
 
 
-_TOGETHER = 50  # documents of one statement
+_TOGETHER = 100  # documents of one statement
 _NAMES = ("id", "kind", "record", "at", "change", "title", "entities", "text", "tokens")
 _additions = BulkStatement(insert(documents), _NAMES, together=_TOGETHER)
 _changes = BulkStatement(

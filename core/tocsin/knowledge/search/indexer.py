@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import chain
 from time import perf_counter
 from typing import NoReturn
 
@@ -33,6 +32,7 @@ from tocsin.store import (
     INCIDENT_CHANGE,
     Database,
     allot_numbers,
+    force_index_scans,
     is_in,
     load_last_allotted,
     restart_sequences,
@@ -58,7 +58,8 @@ ALERTS = 50
 """Number of different alert titles indexed per incident."""
 COMMENTS = 50
 """Number of comments indexed per incident, the latest ones."""
-_SLICE = 10  # incidents that are prepared without a rest
+_SLICE = 10  # incidents that are prepared without a rest, where the loop has other work
+_IDLE_SLICE = 25
 _POLL = timedelta(seconds=1)
 
 
@@ -117,10 +118,13 @@ class SearchIndexer:
         return done
 
     async def _prepare(self, batch: IncidentBatch) -> PreparedBatch:
-        parts = [batch.rows[at : at + _SLICE] for at in range(0, len(batch.rows), _SLICE)]
-        tokenized = [await self._work.run(batch.tokenize, part) for part in parts]
+        tokenized: list[TokenizedDocument] = []
+        while len(tokenized) < len(batch.rows):
+            size = _SLICE if self._work.is_yielding else _IDLE_SLICE
+            part = batch.rows[len(tokenized) : len(tokenized) + size]
+            tokenized += await self._work.run(batch.tokenize, part)
         entities = await self._work.run(batch.count_entities)
-        return PreparedBatch(batch, list(chain.from_iterable(tokenized)), entities)
+        return PreparedBatch(batch, tokenized, entities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +177,7 @@ def index_batch(connection: Connection, limit: int = BATCH) -> int:
     return len(batch.rows)
 
 
+@force_index_scans
 def load_batch(connection: Connection, limit: int) -> IncidentBatch | None:
     """Return the next changed incidents, None if everything is indexed."""
     after = load_last_allotted(connection, INDEXED_CHANGES)
