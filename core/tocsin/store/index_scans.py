@@ -18,7 +18,7 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.operators import OperatorType
@@ -56,7 +56,7 @@ def force_index_scans(operation: Operation[P, T]) -> Operation[P, T]:
         try:
             return operation(connection, *args, **kwargs)
         finally:
-            with suppress(DBAPIError):  # a failed transaction has undone it
+            with suppress(SQLAlchemyError):  # a failed transaction, or a closed connection
                 connection.execute(_AS_USUAL)
 
     return run

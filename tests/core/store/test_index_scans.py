@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import func, select, text
+from sqlalchemy.exc import DBAPIError
 
 from incident_rows import add_incidents
-from tocsin.store import is_among, list_keys
+from tocsin.store import force_index_scans, is_among, list_keys
 from tocsin.store.tables import incidents
 
 on_postgres = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -41,3 +42,14 @@ async def test_the_plan_for_an_empty_table_reads_no_other_rows_of_the_provider(d
         return "\n".join(plan)
 
     assert "uq_incidents_provider_external_id" in await database.write(explain)
+
+
+@on_postgres
+async def test_a_connection_that_closes_meanwhile_is_reported_as_such(database):
+    @force_index_scans
+    def close(connection):
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+    with pytest.raises(DBAPIError) as closed:
+        await database.read(close)
+    assert closed.value.connection_invalidated
