@@ -29,6 +29,7 @@ from bench.sizes import choose_size
 from tocsin import accounting
 from tocsin.clock import SystemClock
 from tocsin.credentials import Scope
+from tocsin.delivery import record_application
 from tocsin.identifiers import first_id
 from tocsin.incidents.documents import rebuild_documents
 from tocsin.knowledge.search.indexer import index_batch
@@ -108,8 +109,13 @@ def _fill(size: int, url: URL) -> None:
 
 
 async def _upgrade(url: URL) -> None:
-    """Bring what an earlier version may have prepared to the current schema."""
-    await (await open_new(lambda: url)).close()
+    """Bring what an earlier version may have prepared to the current schema, and apply it.
+
+    Without an application, a proof would search all events for those that were routed before one.
+    """
+    database = await open_new(lambda: url)
+    await database.write(record_application)
+    await database.close()
 
 
 async def _prepare(size: int, url: URL) -> None:

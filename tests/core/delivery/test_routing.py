@@ -18,6 +18,7 @@ from tocsin.delivery.queue.queue import DeliveryQueue
 from tocsin.delivery.queue.requeue import requeue_on_hold
 from tocsin.delivery.routing.hold import (
     count_missed_events,
+    load_applied_from,
     record_application,
     release_missed_events,
 )
@@ -32,7 +33,7 @@ from tocsin.events import Notifiers, emit_events, mark_routed
 from tocsin.metrics import Metrics
 from tocsin.model import EventType
 from tocsin.registry import ManagedBy
-from tocsin.store.tables import deliveries, sequences
+from tocsin.store.tables import EPOCH, deliveries, sequences
 
 from .conftest import add, alert, destination
 
@@ -120,6 +121,15 @@ async def test_events_wait_until_a_configuration_was_applied(database, router):
     assert await database.read(lambda c: c.scalar(select(func.count(deliveries.c.id)))) == 2
     assert [line["log_level"] for line in logs] == ["warning", "info"]
     assert await database.read(count_missed_events) == 0
+
+
+async def test_delivered_events_from_before_an_application_are_not_searched_again(database, router):
+    await add(database, destination())
+    await database.write(emit_events, [alert(1)])
+    assert await router.route_waiting() == 1
+    await database.write(forget_application)
+    await database.write(record_application)
+    assert await database.read(load_applied_from) == EPOCH
 
 
 async def test_events_that_were_routed_before_anything_was_applied_can_still_be_sent(

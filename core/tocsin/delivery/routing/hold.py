@@ -45,8 +45,8 @@ def find_routing_hold(connection: Connection) -> str | None:
 def record_application(connection: Connection) -> None:
     """Record that a configuration was applied, so that events are routed; nothing if one was."""
     if load_applied_from(connection) is None:
-        routed = select(events.c.timestamp).where(events.c.routed.is_(True))
-        latest = connection.scalar(routed.order_by(events.c.timestamp.desc()).limit(1))
+        missed = select(events.c.timestamp).where(was_missed(None))
+        latest = connection.scalar(missed.order_by(events.c.timestamp.desc()).limit(1))
         moment = EPOCH if latest is None else latest + _MICROSECOND
         _store(connection, moment)
         announce(connection, EVENTS)
