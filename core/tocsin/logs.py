@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from io import StringIO
 from threading import Lock
@@ -14,11 +15,28 @@ from traceback import format_exception
 from typing import Any, Literal, TextIO
 
 import orjson
-import structlog
 
 from tocsin.redaction import Redactor
 from tocsin.terminal import neutralize
 
+
+@contextmanager
+def _hidden(package: str) -> Iterator[None]:
+    """Have an optional import of a package fail, unless it is imported already."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment] # as `import` documents
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
+with _hidden("rich"):  # only colors tracebacks, and takes 5 MB with Pygments
+    import structlog
+
+get_logger = structlog.get_logger
 SAMPLED_EVERY = timedelta(seconds=10)
 
 

@@ -12,10 +12,9 @@ import time
 from contextlib import suppress
 from typing import Annotated
 
-import structlog
 import typer
 
-from tocsin.logs import configure_logs
+from tocsin.logs import configure_logs, get_logger
 from tocsin.settings import Settings, load_settings
 
 GRACEFUL_SECONDS = 25.0
@@ -24,7 +23,7 @@ FORCED_SECONDS = 3.0
 """Time in which it may release what it holds; then the process is ended."""
 FORCED_STATUS = 4
 """Exit status of a stop that was forced."""
-_log = structlog.get_logger()
+_log = get_logger()
 
 
 def serve(

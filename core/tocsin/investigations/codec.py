@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar, get_args
+from functools import cache
+from typing import Any, get_args
 
 import orjson
 import structlog
@@ -27,7 +28,6 @@ from tocsin.model import (
 )
 from tocsin.reports import from_json, to_json
 
-T = TypeVar("T")
 _KINDS: dict[type[Question[Any]], str] = {
     ListSources: "who-is-there",
     GetIncidents: "incidents-numbered",
@@ -41,6 +41,7 @@ _KINDS: dict[type[Question[Any]], str] = {
     SearchHistory: "matching",
 }
 """The kinds as ledgers store them; these never change, or stored ledgers become unreadable."""
+_QUESTIONS = {kind: question for question, kind in _KINDS.items()}
 _ESCAPED = re.compile(rb"(\\\\)|\\u0000")  # skips escaped backslashes
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _log = structlog.get_logger()
@@ -51,38 +52,36 @@ def question_kind(question: type[Question[Any]]) -> str:
     return _KINDS[question]
 
 
-def _answer_adapter(question: type[Question[T]]) -> TypeAdapter[T]:
-    [of_question] = question.__orig_bases__  # type: ignore[attr-defined]
+@cache
+def _question_adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_QUESTIONS[kind])
+
+
+@cache
+def _answer_adapter(kind: str) -> TypeAdapter[Any]:
+    [of_question] = _QUESTIONS[kind].__orig_bases__  # type: ignore[attr-defined]
     return TypeAdapter(*get_args(of_question))
-
-
-_QUESTIONS: dict[str, TypeAdapter[Any]] = {
-    kind: TypeAdapter(question) for question, kind in _KINDS.items()
-}
-_ANSWERS: dict[str, TypeAdapter[Any]] = {
-    kind: _answer_adapter(question) for question, kind in _KINDS.items()
-}
 
 
 def encode_question(question: Question[Any]) -> str:
     """Return a question as JSON. Raises ValueError for text that is not valid Unicode."""
-    return _encode(_QUESTIONS[question_kind(type(question))], question)
+    return _encode(_question_adapter(question_kind(type(question))), question)
 
 
 def decode_question(kind: str, text: str) -> Question[Any]:
     """Return the question. Raises ValueError or KeyError if this version does not know it."""
-    question: Question[Any] = _QUESTIONS[kind].validate_json(text)
+    question: Question[Any] = _question_adapter(kind).validate_json(text)
     return question
 
 
 def encode_answer(kind: str, content: Any) -> str:
     """Return the content of an answer as JSON. Raises ValueError if it cannot be encoded."""
-    return _encode(_ANSWERS[kind], content)
+    return _encode(_answer_adapter(kind), content)
 
 
 def decode_answer(kind: str, text: str) -> Any:
     """Return the content of an answer. Raises ValueError if this version cannot read it."""
-    return _ANSWERS[kind].validate_json(text)
+    return _answer_adapter(kind).validate_json(text)
 
 
 def _encode(adapter: TypeAdapter[Any], value: object) -> str:

@@ -39,7 +39,7 @@ class Verification(Vocabulary):
 
 
 class _ContractModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class AnswerCondition(_ContractModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import orjson
@@ -12,8 +13,12 @@ from pydantic import TypeAdapter
 from tocsin.clock import isoformat
 from tocsin.model import Report
 
-_REPORTS = TypeAdapter(Report)
 _MILLISECOND = 1_000
+
+
+@cache
+def _adapter() -> TypeAdapter[Report]:
+    return TypeAdapter(Report)
 
 
 def to_json(report: Report) -> dict[str, Any]:
@@ -28,7 +33,7 @@ def from_json(document: Any) -> Report:
 
     Members that an older version did not write have their defaults; unknown members are ignored.
     """
-    report = _REPORTS.validate_json(orjson.dumps(document), strict=True)
+    report = _adapter().validate_json(orjson.dumps(document), strict=True)
     if any(moment.tzinfo is None for moment in _times(report)):
         raise ValueError("times in a report require a time zone")
     return report

@@ -30,19 +30,19 @@ Model = TypeVar("Model", bound=BaseModel)
 class QueryModel(BaseModel):
     """Base of the query parameters of all endpoints; by itself, none."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class BodyModel(BaseModel):
     """Base of the JSON bodies of all endpoints."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class ResponseModel(BaseModel):
     """Base of all responses: no members beyond the model's."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 def parse_query(url: URL, model: type[Model]) -> Model:

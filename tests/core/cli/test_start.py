@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,6 +46,37 @@ def test_help_and_version_import_no_command(option):
 @pytest.mark.full
 def test_commands_for_incidents_import_no_server():
     assert not {"aiohttp", "alembic"} & list_imports("incidents", "--help")
+
+
+UNUSED_WHEN_IDLE = {
+    *("aiosmtplib", "alembic", "asyncpg", "fido2", "jsonschema", "markdown_it", "opentelemetry"),
+    *("pygments", "rich", "tocsin_connectors"),
+}
+
+
+def test_an_idle_node_does_not_import_what_only_some_configurations_use(tmp_path):
+    program = (
+        "import asyncio, sys\n"
+        "import tocsin.cli.serve\n"
+        "from tocsin.node import open_node\n"
+        "from tocsin.settings import load_settings\n"
+        "async def start():\n"
+        "    async with open_node(load_settings()): pass\n"
+        "asyncio.run(start())\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    (tmp_path / "plugins.toml").touch()
+    environment = os.environ | {"TOCSIN_ENCRYPTION_KEY": "A" * 43 + "="}
+    for _ in range(2):  # the first start creates the schema
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+            env=environment,
+        )
+    assert not UNUSED_WHEN_IDLE & set(ended.stdout.split())
 
 
 @pytest.mark.parametrize("name", tocsin.__all__)
