@@ -21,8 +21,8 @@ def test_the_page_names_what_the_flow_reads_from_the_environment():
 
 
 def test_the_nodes_that_the_page_names_are_there():
-    named = set(re.findall(r'"([A-Z][a-z ]+\??)"', PAGE))
-    assert named
+    named = set(re.findall(r"node \*([A-Z][a-z ]+\??)\*", re.sub(r"\s+", " ", PAGE)))
+    assert len(named) == 3
     assert named <= NAMES
 
 
