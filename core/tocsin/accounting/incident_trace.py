@@ -86,12 +86,13 @@ _NO_END = "~"
 """Later than every time in JSON."""
 ALERT_WORDS = {
     AlertDecision.ALERTED: "an incident-alert event was created",
-    AlertDecision.BELOW_THRESHOLD: "the severity is below Medium; no alert",
-    AlertDecision.FIRST_SEEN_CLOSED: "already Closed when first seen; no alert, since "
-    "`alert_when_first_seen_closed` is off",
-    AlertDecision.QUIET: "first read of a provider that is configured to be quiet; no alert",
-    AlertDecision.ROSE_UNALERTED: "below Medium when first read and raised later; no alert, "
-    "since `alert_on_escalation` is off",
+    AlertDecision.BELOW_THRESHOLD: "no alert was created, because the severity is below Medium",
+    AlertDecision.FIRST_SEEN_CLOSED: "no alert was created, because the incident was Closed when "
+    "Tocsin first read it and `alert_when_first_seen_closed` was off",
+    AlertDecision.QUIET: "no alert was created, because Tocsin first read the incident in a "
+    "backfill without alerts, or in the first read of a stream while `quiet_first_fetch` was on",
+    AlertDecision.ROSE_UNALERTED: "no alert was created, because the severity was below Medium "
+    "when Tocsin first read the incident, and `alert_on_escalation` was off when the severity rose",
 }
 
 

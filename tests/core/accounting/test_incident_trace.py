@@ -209,7 +209,7 @@ async def test_that_it_was_closed_when_first_seen_is_told_in_words(happened):
     await happened.sync(alert_outcome="first-seen-closed", status="Closed")
     alert = (await happened.trace(1))["alert"]
     assert alert["outcome"] == "first-seen-closed"
-    assert "`alert_when_first_seen_closed` is off" in alert["detail"]
+    assert "`alert_when_first_seen_closed` was off" in alert["detail"]
 
 
 async def test_there_is_nothing_to_tell_of_an_unknown_number(happened):
