@@ -1,6 +1,6 @@
 """Reports as JSON, Markdown, HTML and plain text.
 
-The content is put in order once (`parts`); each form only renders and escapes it.
+`parts` arranges the content once. Each format only renders and escapes it.
 """
 
 from tocsin.reports.blocks import MAX_ROWS

@@ -1,4 +1,4 @@
-"""Bounded phrases and blocks, which say how much they leave out."""
+"""Bounded phrases and blocks that state how much they omit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin.reports.outline import (
     TableColumn,
     Values,
 )
-from tocsin.reports.text_format import format_time
+from tocsin.reports.text_format import format_count, format_time
 
 MAX_ROWS = 250  # rows of one table; the report's JSON has them all
 _NAMED = 30  # of a list inside a line
@@ -69,4 +69,5 @@ def note_omitted(blocks: tuple[Block, ...], total: int) -> tuple[Block, ...]:
     """Return the blocks, with a note on the number of rows left out."""
     if total <= MAX_ROWS:
         return blocks
-    return (*blocks, Paragraph((f"{total - MAX_ROWS:,} more in the JSON report.",)))
+    rest = format_count(total - MAX_ROWS, "more is", "more are")
+    return (*blocks, Paragraph((f"{rest} in the JSON report.",)))

@@ -38,7 +38,7 @@ _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'"
 )
-"""The policy of the page, which the response with it sends as a header, too."""
+"""Content security policy of the page, which the HTTP response also sends as a header."""
 
 
 def to_html(report: Report, meanings: Mapping[str, str] = MappingProxyType({})) -> str:

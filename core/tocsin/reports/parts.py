@@ -95,7 +95,8 @@ def _score(report: Report) -> tuple[Block, ...]:
         ((each.name,), (format_signed(each.points),), cite_statements([each.statement]))
         for each in report.contributions[:MAX_ROWS]
     )
-    total = f"{format_number(report.risk_score)} of 100: the sum of the points, between 0 and 100."
+    score = format_number(report.risk_score)
+    total = f"{score} of 100: the sum of the points, limited to the range 0 to 100."
     parts = build_table("Contributions to the risk score", columns, rows, len(report.contributions))
     return (*parts, Paragraph((total,)))
 

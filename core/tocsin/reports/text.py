@@ -17,8 +17,8 @@ _LINES = 5
 def to_text(report: Report) -> str:
     """Return a few lines without any markup, of 2,000 characters at most.
 
-    They hold title, verdict, risk score, summary, the worst findings and the first actions. Links
-    are defanged. Evidence is left out, since readers elsewhere cannot look it up.
+    The lines contain the title, verdict, risk score, summary, worst findings and first actions.
+    Links are defanged. Evidence is omitted, because readers outside Tocsin cannot look it up.
     """
     lines = [
         _line(report.title, 2 * _LINE),
@@ -33,7 +33,7 @@ def to_text(report: Report) -> str:
 def to_short_text(report: Report, url: str) -> str:
     """Return only the verdict and the risk score, with a link to the report.
 
-    It quotes nothing of the examined data, not even the title.
+    The text contains none of the examined data, not even the title.
     """
     return f"Investigated by Tocsin.\n{_verdict(report)}\nReport: {url}"
 

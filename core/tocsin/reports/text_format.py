@@ -39,8 +39,8 @@ def defang_links(text: str) -> str:
     """Return `text` with links and mentions defanged.
 
     Addresses have the form that `defang` gives them: `hxxps[://]example[.]org/x` and
-    `mail[@]example[.]org`. So has anything else that a program could take for an address, such as
-    `run[.]exe`.
+    `mail[@]example[.]org`. Other text that a program could mistake for an address is defanged too,
+    such as `run[.]exe`.
     """
     return _DOT.sub("[.]", _AT.sub("[@]", _SLASHES.sub(r"[\g<0>]", defang(text))))
 

@@ -147,7 +147,7 @@ def test_plain_words_and_numbers_are_left_readable():
 def test_what_is_long_is_bounded_and_says_so():
     text = to_markdown(huge())
     assert len(text) < 1_000_000
-    assert text.count("4,750 more in the JSON report.") == 5
+    assert text.count("4,750 more are in the JSON report.") == 5
 
 
 def test_the_same_report_is_written_the_same():
