@@ -74,9 +74,10 @@ class OidcRoles:
             if name in roles:
                 return role
         wanted = " nor ".join(f"{name} ({role})" for role, name in used.items())
+        lacks = "contains neither" if len(used) > 1 else "does not contain"
         raise AccessDeniedError(
             f"The issuer signed you in as {read_display_name(claims)}, but you do not have a "
-            f"role in Tocsin. The claim {self.claim} contains neither {wanted}.",
+            f"role in Tocsin. The claim {self.claim} {lacks} {wanted}.",
         )
 
 

@@ -40,7 +40,7 @@ ALGORITHMS = (-8, -7, -257)
 _LARGEST_ANSWER = 16_384
 _LARGEST_KEY = 1_024  # of RSA with 4096 bits: 530 bytes
 _NOT_STARTED = (
-    "This was not started in this browser, or it took longer than "
+    "This passkey request was not started in this browser, or it took longer than "
     f"{LIFETIME.total_seconds() / 60:.0f} minutes. Try again."
 )
 _INVALID = "The response of the browser is not valid for this console. Try again."
