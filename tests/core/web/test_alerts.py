@@ -151,4 +151,6 @@ async def test_an_incident_without_alerts_says_so(api):
     person = Person(api)
     await person.sign_in()
     await api.services.database.write(add_incidents)
-    assert "The SIEM reports no individual alerts." in await person.html("/incidents/1/alerts")
+    assert "The SIEM reports no individual alerts for this incident." in await person.html(
+        "/incidents/1/alerts"
+    )

@@ -29,7 +29,7 @@ def build_rows(
 
 
 def add_sources(edge: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an edge with its sources, split into those shown at once and the rest."""
+    """Return an edge with its sources, split into the visible ones and the rest."""
     sources = [parse_source(each) for each in edge["known_from"]]
     return {**edge, "sources": sources[:_SHOWN_AT_ONCE], "more": sources[_SHOWN_AT_ONCE:]}
 

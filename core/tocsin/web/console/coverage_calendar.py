@@ -15,7 +15,7 @@ CELL, GAP = 26, 4
 """Size of a cell and the space between two, in units."""
 _DAY = timedelta(days=1)
 _SHADES = (timedelta(hours=1), timedelta(hours=6))
-"""Less than the first is missing: light; less than the second: medium; else dark."""
+"""Missing time from which a day has the medium shade, and from which it has the dark shade."""
 _MISSING = ("gaps", "lost")
 _Interval = tuple[datetime, datetime]
 
@@ -27,14 +27,14 @@ class CoverageDay:
     x: int
     y: int
     kind: str
-    """`read`, `unread` (also not known), or `missing-1` to `missing-3` for little to much of it."""
+    """`read`, `unread` (also if unknown), or `missing-1` to `missing-3` by the missing time."""
     day: str
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageCalendar:
-    """The latest weeks of a stream, a row for each week from Monday on."""
+    """The latest weeks of a stream, with a row for each week that starts on Monday."""
 
     stream: str
     days: tuple[CoverageDay, ...]
@@ -45,7 +45,7 @@ class CoverageCalendar:
 
     @property
     def faulty(self) -> Sequence[CoverageDay]:
-        """The days of which something is missing."""
+        """The days with missing intervals."""
         return [day for day in self.days if day.kind.startswith("missing")]
 
 
@@ -75,7 +75,7 @@ def build_calendars(
 def _collect(
     proof: Mapping[str, Any], provider: str, stream: Mapping[str, Any]
 ) -> tuple[_Interval, list[_Interval]] | None:
-    """Return the interval that was read and what is missing in it, None if not by time."""
+    """Return the interval that was read and the missing intervals, None if not time-based."""
     if stream["covered_until"] is None:
         return None
     until, name = parse_moment(stream["covered_until"]), stream["name"]

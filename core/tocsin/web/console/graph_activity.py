@@ -31,7 +31,7 @@ class ActivityBar:
 
 
 def draw_activity(edges: Iterable[Mapping[str, Any]]) -> list[ActivityBar]:
-    """Return bars from the first to the last new relation; empty if all are of one minute."""
+    """Return bars from the first to the last new relation; none if all are from one minute."""
     seen = [datetime.fromisoformat(edge["first_seen"]) for edge in edges]
     if not seen or max(seen) - min(seen) < _SHORTEST:
         return []
@@ -57,7 +57,7 @@ def draw_activity(edges: Iterable[Mapping[str, Any]]) -> list[ActivityBar]:
 
 
 def _add(moment: datetime, length: timedelta) -> datetime:
-    """Return the end of a period, at most the last time that there is."""
+    """Return the end of a period, at most the latest time that Python supports."""
     last = datetime.max.replace(tzinfo=UTC)
     return moment + length if length < last - moment else last
 

@@ -38,10 +38,10 @@ def is_live(request: web.BaseRequest) -> bool:
 
 
 def build_reload() -> web.Response:
-    """Return the event stream that has the browser load its page again.
+    """Return the event stream that makes the browser reload its page.
 
-    A browser that is refused a stream cannot tell why, and would show the old page forever. The
-    page itself leads to the sign-in, or has the session checked.
+    A browser cannot tell why a stream was refused, and would show the old page forever. The
+    reloaded page leads to the sign-in page, or starts the session check.
     """
     return web.Response(body=_encode_event("gone", ""), headers=_HEADERS)
 
@@ -63,7 +63,7 @@ class LiveStreams:
     async def answer(
         self, request: web.Request, render: Callable[[], Awaitable[str]]
     ) -> web.StreamResponse:
-        """Stream the result of `render`, at once and whenever it changes.
+        """Stream the result of `render` immediately, and again whenever it changes.
 
         Raises ProblemError (503) if too many streams are open.
         """

@@ -46,11 +46,14 @@ _LAST = (
     "This is your last passkey. Without it, you could no longer sign in. Create another passkey "
     "first, or ask an admin to delete this one."
 )
-_NO_PERSON = "You did not sign in with a passkey, so you cannot create one here."
+_NO_PERSON = (
+    "You did not sign in with a passkey, so you cannot create a passkey here. Ask an admin to add "
+    "you on the People page of the console."
+)
 
 
 async def show_own_passkeys(request: PageRequest) -> Mapping[str, Any]:
-    """Return the passkeys of the user, oldest first; None for users who have none by their kind."""
+    """Return the passkeys of the user, oldest first; None for users who cannot have any."""
     session = request.user.session
     passkeys = await request.services.database.read(_list, session.principal)
     return {

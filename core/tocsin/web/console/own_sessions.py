@@ -29,7 +29,7 @@ _BROWSERS = {
     "Chrome/": "Chrome",
     "Safari/": "Safari",
 }
-"""Names of browsers by their part of the header `User-Agent`; most contain those of others."""
+"""Names of browsers by their token in the header `User-Agent`, the most specific first."""
 _SYSTEMS = {
     "Windows": "Windows",
     "Android": "Android",

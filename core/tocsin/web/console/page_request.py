@@ -36,9 +36,9 @@ class PageRequest:
     user: SignedInUser
     http: web.Request
     is_shared: bool = False
-    """Whether the result is for all users, and has to contain what any of them wrote."""
+    """Whether all users share the result, which must contain the latest writes of all users."""
     ages: list[float] = field(default_factory=list)
-    """The most seconds that each answer from a replica is behind."""
+    """The maximum lag of each response from a replica, in seconds."""
 
     @property
     def path(self) -> Mapping[str, str]:

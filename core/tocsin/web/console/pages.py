@@ -39,7 +39,7 @@ class ConsolePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleAction:
-    """A form for admins that calls an API endpoint."""
+    """A form that calls an API endpoint."""
 
     path: str
     handler: TransactionHandler | AsyncHandler
@@ -55,10 +55,10 @@ class ConsoleAction:
     keeps: bool = False
     """Whether the page renders the response as `answer` instead of redirecting."""
     count_results: Callable[[Any], Mapping[str, str] | None] = _no_results
-    """Returns results that the query of the next page carries, next to the query of the form's
-    address. None renders the response as `keeps` does."""
+    """Returns results to add to the query of the next page, next to the query of the form. None
+    renders the response as `keeps` does."""
     gives_access: bool = False
-    """Whether somebody gets access or credentials by it, which requires a recent sign-in."""
+    """Whether the action gives access or credentials, which requires a recent sign-in."""
 
 
 def message_key(action: ConsoleAction) -> str:

@@ -45,7 +45,7 @@ _NO_SCRIPT = (
 )
 _INVALID_LINK = (
     "This link is invalid, has expired or was already used. Ask an admin for a new link: "
-    "admins create links on the console page People, or with `tocsin people link`."
+    "admins create links on the People page of the console, or with `tocsin people link`."
 )
 
 

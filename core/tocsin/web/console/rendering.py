@@ -38,7 +38,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_LABELS = {
+LABELS = {
     "arrived": "delivered",
     "later": "retry later",
     "pending": "waiting",
@@ -176,7 +176,7 @@ def _slug(text: object) -> str:
 def _label(word: object) -> str:
     """Return a word of a vocabulary as the console shows it."""
     text = str(word)
-    return _LABELS.get(text, text.replace("_", " ").replace("-", " "))
+    return LABELS.get(text, text.replace("_", " ").replace("-", " "))
 
 
 def _count(value: int) -> str:

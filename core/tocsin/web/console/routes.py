@@ -94,6 +94,7 @@ MESSAGES: dict[str | None, str] = {message_key(action): action.message for actio
 
 
 _SIGNED_OUT = "Your session has ended. Nothing was changed. Sign in and try again."
+_NO_PAGE = "There is no page at this address."
 _BY_PATH = {page.path: page for page in PAGES}
 
 RenderMissing = Callable[[web.Request, Exception], Awaitable[web.Response | None]]
@@ -186,7 +187,9 @@ class _Console:
         is_page = "text/html" in request.headers.get("Accept", "")
         if not isinstance(error, web.HTTPNotFound) or not is_page:
             return None
-        return None if request.path.startswith("/api/") else await self._show_error(request, error)
+        if request.path.startswith("/api/"):
+            return None
+        return await self._show_error(request, ProblemError(404, _NO_PAGE))
 
     async def show(self, page: ConsolePage, request: web.Request) -> web.Response:
         """Respond with a page."""

@@ -35,25 +35,25 @@ from tocsin.web.problems import ProblemError
 FORM_TOKEN = "form_token"  # noqa: S105 - its name
 """Form field that proves that a form comes from this console."""
 ONCE = "once"
-"""Form field that identifies a form that is submitted twice, for example by a double click."""
+"""Form field that identifies a form, so that a second submission (a double click) is detected."""
 
 VERSION = "version"
-"""Form field with the tag of the record that the form was made for."""
+"""Form field with the version tag of the record when the form was rendered."""
 
 SAVED_VIEWS_COOKIE = "tocsin-views"
-"""Cookie of the saved views, which ends with the session: others may use this browser next."""
+"""Cookie of the saved views, deleted at sign-out, because other people may use the browser."""
 RECENT = timedelta(minutes=15)
 """Age up to which a session may give access to others or to another device.
 
-With a stolen cookie, nobody stays for longer than the session.
+So a stolen cookie gives no access that outlasts the session.
 """
 NOT_RECENT = (
     "Nothing was changed, because your last sign-in was too long ago. Sign out, sign in again and "
-    f"repeat this within {RECENT.total_seconds() / 60:.0f} minutes."
+    f"repeat the change within {RECENT.total_seconds() / 60:.0f} minutes."
 )
 _LONGEST_SECRET = 100
 _SCOPES = tuple(scope for scope in Scope if scope.endswith(":read"))
-"""What every role reads."""
+"""The scopes of every role."""
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (
     "Tocsin couldn't verify that this form came from the console. "
@@ -91,7 +91,9 @@ class SignedInUser:
         """Raise ProblemError (403) if the user lacks a permission of a role."""
         if not self.session.role.includes(role):
             raise ProblemError(
-                403, f"The role {role} is required. You have the role {self.session.role}."
+                403,
+                f"You need the {role} role, but you have the {self.session.role} role. "
+                "To get access, ask an admin.",
             )
 
     @cached_property
@@ -114,10 +116,10 @@ class ConsoleSessions:
         return f"__Host-{name}" if self._is_secure else name
 
     async def admit(self, request: web.Request, role: ConsoleRole) -> SignedInUser:
-        """Return the signed-in user, whose session is checked with its issuer if that is due.
+        """Return the signed-in user, after a session check with the issuer if a check is due.
 
-        Raises NotSignedIn, CheckRequired if only the browser can have it checked, and ProblemError
-        (403) without the role.
+        Raises NotSignedIn, CheckRequired if only the browser can start the check, and ProblemError
+        (403) if the user lacks the role.
         """
         user = await self._services.database.lookup(self._find_any, request)
         if user is None:
@@ -134,7 +136,7 @@ class ConsoleSessions:
             await self._services.database.write_behind(record_use, user.secret, now)
 
     async def _check(self, request: web.Request, user: SignedInUser) -> SignedInUser:
-        """Return the user as the issuer describes them now."""
+        """Return the user with the session that the issuer confirmed."""
         services = self._services
         try:
             session = await recheck_session(
@@ -182,7 +184,7 @@ class ConsoleSessions:
         record_action(connection, self._services, entry)
 
     def renew(self, connection: Connection, request: web.Request, session: ConsoleSession) -> bool:
-        """Renew the browser's session, if it is one of the same user; return whether it is."""
+        """Renew the browser's session if it belongs to the same user; return whether it does."""
         user = self._find_any(connection, request)
         if user is None or user.session.principal != session.principal:
             return False
@@ -201,7 +203,9 @@ class ConsoleSessions:
         """Raise ProblemError (401) unless a user with the role is still signed in."""
         user = self.find(connection, request)
         if user is None or not user.session.role.includes(role):
-            raise ProblemError(401, "Your session has ended. Nothing was changed.")
+            raise ProblemError(
+                401, "Your session has ended. Nothing was changed. Sign in and try again."
+            )
 
     def require_own_form(
         self, request: web.Request, user: SignedInUser, form: Mapping[str, str]

@@ -29,7 +29,7 @@ _SECTIONS = {
     ),
     "Network": (*("allow_networks", "ca_file", "client_certificate", "client_key", "proxy"),),
 }
-"""Folded sections of the common settings, by use."""
+"""Collapsed sections of the common settings, by purpose."""
 
 
 @dataclass(frozen=True, slots=True)

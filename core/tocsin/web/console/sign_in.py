@@ -161,9 +161,9 @@ class SignInRoutes:
         request: web.Request,
         details: Mapping[str, str] | None = None,
     ) -> tuple[str, datetime]:
-        """Begin the session in place of the browser's present one; return its secret and end.
+        """Begin a session that replaces the browser's current one; return its secret and expiry.
 
-        `details` are those of the audit entry.
+        `details` are added to the audit entry.
         """
         entry = build_audit_entry(
             self._services,
@@ -198,7 +198,7 @@ class SignInRoutes:
 def respond_to_anyone(
     template: str, context: Mapping[str, object], fault: ProblemError | None = None
 ) -> web.Response:
-    """Return a page for nobody in particular, with the error if there is one."""
+    """Return a page for a visitor who is not signed in, with the error if there is one."""
     everything = {**context, "user": None, "fault": fault}
     response = rendering.respond(template, everything, fault.status if fault else 200)
     response.headers.update(fault.headers if fault else {})
@@ -244,7 +244,7 @@ class OidcSignInRoutes:
     async def lead(self, request: web.Request) -> web.Response:
         """Redirect the browser to the issuer, and store the attempt in a cookie.
 
-        With `check`, the issuer is asked to confirm a session without showing anything.
+        With `check`, the issuer confirms a session without a prompt.
         """
         place = to_local_path(request.query.get("next", ""))
         is_check = "check" in request.query
@@ -329,7 +329,7 @@ class OidcSignInRoutes:
     async def _answer_unavailable(
         self, request: web.Request, error: IssuerUnavailable, place: str
     ) -> web.Response:
-        """Lead back to a session whose check can wait, or show the form with the error."""
+        """Redirect to the page if the session check can wait, or show the form with the error."""
         if await self._services.database.write(self._sessions.postpone, request):
             return web.Response(status=303, headers={"Location": to_local_path(place)})
         _log.warning("openid connect sign-in unavailable", reason=str(error))

@@ -44,7 +44,7 @@ async def client_page(api, **body: object) -> tuple[str, dict]:
 
 @pytest.mark.parametrize("path", [KEYS, CLIENTS, PLUGINS, f"{PLUGINS}/webhook", AUDIT])
 async def test_viewers_see_nothing_of_the_administration(viewer, path):
-    assert "is required. You have the role viewer." in await viewer.text(path, 403)
+    assert "role, but you have the viewer role." in await viewer.text(path, 403)
     assert "Administration" not in await viewer.text("/")
 
 
@@ -138,7 +138,7 @@ async def test_a_disabled_key_is_refused_and_offers_nothing(api, person):
     key = await Admin(api, await api.admin()).create_key(name="soar")
     page = f"{KEYS}/{key['key_id']}"
     text = await person.submit(page, f"{page}/disable")
-    assert "Requests with it are rejected" in text
+    assert "Tocsin rejects requests with this key" in text
     assert "disabled" in text
     assert "Rotate" not in text
     assert not await admitted(api, key["api_key"])
@@ -194,7 +194,7 @@ async def test_a_clients_tokens_are_revoked(api, person):
 async def test_a_disabled_client_offers_only_to_revoke(api, person):
     page, _ = await client_page(api, name=HOSTILE)
     text = await person.submit(page, f"{page}/disable")
-    assert "It can no longer get access tokens" in text
+    assert "The client can no longer get access tokens" in text
     assert "Generate new secret" not in text
     assert "Revoke all tokens" in text
     assert "<script>alert" not in await person.html(page)

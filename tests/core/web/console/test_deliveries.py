@@ -199,7 +199,7 @@ async def test_a_replay_of_part_of_what_is_shown_is_not_offered(person, write):
     await write(add_delivery)
     for query in ("", "?state=pending", "?state=dead&subject=incident:1"):
         text = await person.text(f"/deliveries{query}")
-        assert "To resend many deliveries, filter by state gave up" in text
+        assert "To resend many deliveries, filter by the state gave up" in text
         assert "Resend all" not in text
 
 

@@ -428,7 +428,7 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
         "Closed at jira: S-7",
         "To jira delivered",
         "Suppressed by the rule known-scan",
-        "2 earlier changes are not shown: 2 no-destination.",
+        "2 earlier changes are not shown: 2 no destination.",
         f"Event incident-changed created: status New to {HOSTILE}.",
         "created, suppressed by known-scan: status",
     ]
@@ -438,7 +438,7 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
 async def test_the_chain_says_why_nobody_heard_of_it(api, person, store):
     number = await store(alert_outcome="below-threshold")
     text = await person.text(f"/incidents/{number}")
-    assert "The severity is below Medium; no alert." in text
+    assert "No alert was created, because the severity is below Medium." in text
     await api.services.database.write(add_destination, "soc")
     await api.services.database.write(
         add_delivery, "dead", number=number, reason="404: no such project"

@@ -215,7 +215,7 @@ async def test_a_report_can_be_taken_along_as_markdown(api, person, analyst, don
 async def test_a_huge_report_is_bounded_and_says_so(api, person):
     session_id = await api.services.database.write(add_session, report=huge())
     html = await person.html(f"{LIST}/{session_id}")
-    assert "4,750 more not shown." in html
+    assert "4,750 more are not shown." in html
     assert len(html) < 3_000_000
 
 
@@ -299,7 +299,7 @@ async def test_an_answer_nested_ever_deeper_is_still_shown(api, person, done):
         api, done, ask(3, answer=f'{{"raw": {nested}, "empty": [], "many": [{"7," * 300}7]}}')
     )
     text = await person.text(f"{done}/steps/3")
-    assert "201 more not shown." in text
+    assert "201 more are not shown." in text
 
 
 @pytest.mark.parametrize("session_id", ["x", "ses_x", "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A", "%00"])

@@ -229,7 +229,7 @@ def _proof(gaps=()) -> dict:
 
 
 async def test_incidents_are_drawn_by_hour_and_severity(api, clock, person):
-    assert "No incidents in this period." in await person.text("/")
+    assert "No incidents occurred in this period." in await person.text("/")
     now = clock.now()
     for hours, severity in ((0, "Critical"), (0, "Low"), (5, "Low"), (30, "Low")):
         await api.services.database.write(

@@ -173,7 +173,7 @@ async def test_only_admins_see_and_change_people(api, person, role):
     await add(person)
     other = Person(api)
     await other.sign_in(role)
-    assert f"You have the role {role}." in await other.text(PEOPLE, 403)
+    assert f"but you have the {role} role." in await other.text(PEOPLE, 403)
     form = dict(_FIELD.findall(await other.html("/")))
     assert PEOPLE not in await other.html("/")
     for action in ("role", "link", "disable", "delete"):

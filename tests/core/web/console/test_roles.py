@@ -53,7 +53,7 @@ async def test_each_role_sees_and_sends_what_it_is_for(api, role):
         response = await person.post(path, form_token=token, acknowledged="true")
         assert (response.status != 403) == (role in roles), path
         if response.status == 403:
-            assert f"You have the role {role}." in await response.text()
+            assert f"but you have the {role} role." in await response.text()
 
 
 @on_sqlite

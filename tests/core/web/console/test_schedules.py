@@ -156,7 +156,7 @@ async def test_a_wrong_change_keeps_what_was_written(person, office):
 async def test_a_schedule_is_run_disabled_enabled_and_deleted(person, office):
     page = f"/schedules/{(await office.make()).id}"
     text = await person.submit(page, f"{page}/run")
-    assert "Run requested. It starts now" in text
+    assert "Run requested. The run starts now" in text
     assert "running" in text
     assert "ana" in text
     refused = await person.submit(page, f"{page}/run", 409)

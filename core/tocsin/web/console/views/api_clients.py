@@ -82,13 +82,13 @@ ACTIONS = (
         path=f"{_ONE}/revoke-tokens",
         handler=api.revoke_api_client_tokens,
         page=_ONE,
-        message="All access tokens of the API client were revoked. The client can still request "
-        "new ones.",
+        message="All access tokens of the API client were revoked. An active client can request "
+        "new tokens.",
     ),
     ConsoleAction(
         path=f"{_ONE}/disable",
         handler=api.disable_api_client,
         page=_ONE,
-        message="API client disabled. It can no longer get access tokens.",
+        message="API client disabled. The client can no longer get access tokens.",
     ),
 )

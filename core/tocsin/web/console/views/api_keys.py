@@ -84,6 +84,6 @@ ACTIONS = (
         path=f"{_ONE}/disable",
         handler=api.disable_api_key,
         page=_ONE,
-        message="API key disabled. Requests with it are rejected.",
+        message="API key disabled. Tocsin rejects requests with this key.",
     ),
 )

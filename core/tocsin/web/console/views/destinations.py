@@ -201,7 +201,8 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=read_stop,
-        message="Destination disabled. New deliveries are queued until it is enabled.",
+        message="Destination disabled. New deliveries are queued until someone enables the "
+        "destination.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/start",

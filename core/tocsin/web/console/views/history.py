@@ -8,6 +8,7 @@ from typing import Any
 
 from tocsin.incidents import describe_change
 from tocsin.model import Severity, Statement, TimelineEntry
+from tocsin.web.console.rendering import LABELS
 
 _TOCSIN = "Tocsin"
 _IMPLIED = "disposition_by"
@@ -75,7 +76,8 @@ def _list_triage(changes: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry
 
 def _describe_attempt(attempt: Mapping[str, Any]) -> str:
     status = f" ({attempt['status']})" if attempt["status"] else ""
-    return f"Attempt {attempt['number']}: {attempt['outcome']}{status}."
+    outcome = LABELS.get(attempt["outcome"], attempt["outcome"])
+    return f"Attempt {attempt['number']}: {outcome}{status}."
 
 
 def _list_investigations(investigations: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry]:

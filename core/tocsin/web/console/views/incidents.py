@@ -80,7 +80,7 @@ _ORDERS = {
 
 
 def _list_views(name: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the filters of the views that are one link away, for a user."""
+    """Return the filters of the predefined views for a user."""
     return {
         "All": {},
         "New": {"status": "New"},

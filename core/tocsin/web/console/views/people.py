@@ -13,17 +13,19 @@ from tocsin.web.routes import people as api
 
 _LIST, _ONE = "/admin/people", "/admin/people/{person}"
 _ROLES: Mapping[ConsoleRole, str] = {
-    ConsoleRole.VIEWER: "reads everything except administration pages",
-    ConsoleRole.AUDITOR: "reads the same, and the audit log",
-    ConsoleRole.ANALYST: "reads, triages, investigates and resends",
-    ConsoleRole.OPERATOR: "also manages destinations, stops and schedules",
+    ConsoleRole.VIEWER: "can read everything except administration pages",
+    ConsoleRole.AUDITOR: "can do what viewers can do and read the audit log",
+    ConsoleRole.ANALYST: "can do what viewers can do, triage and investigate incidents "
+    "and resend deliveries",
+    ConsoleRole.OPERATOR: "can do what analysts can do and manage destinations, "
+    "emergency stops and schedules",
     ConsoleRole.ADMIN: "can do everything",
 }
 """The access of each role, from the least to the most."""
 
 
 async def show_people(request: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the people, and what the form for a new one needs."""
+    """Return one page of the people, and the data of the form for a new person."""
     found = await request.ask(api.list_people, {}, **select_query(request, "cursor"))
     people = [summarize_person(person) for person in found["people"]]
     return {"people": people, "next_cursor": found["next_cursor"], **_form(request)}
@@ -97,7 +99,7 @@ ACTIONS = (
         path=f"{_ONE}/role",
         handler=api.update_person,
         page=_ONE,
-        message="Role saved. If it changed, the person has to sign in again.",
+        message="Role saved. If you changed the role, the person must sign in again.",
         body=lambda form: form.given("role"),
         gives_access=True,
     ),
@@ -105,7 +107,7 @@ ACTIONS = (
         path=f"{_ONE}/disable",
         handler=api.update_person,
         page=_ONE,
-        message="Person disabled. Their sessions and links ended.",
+        message="Person disabled. Their sessions ended, and their links no longer work.",
         body=lambda _form: {"enabled": False},
     ),
     ConsoleAction(

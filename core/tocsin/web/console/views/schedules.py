@@ -156,7 +156,7 @@ ACTIONS = (
         path=f"{_ONE}/run",
         handler=api.run_schedule,
         page=_ONE,
-        message="Run requested. It starts now, or after the active run ends.",
+        message="Run requested. The run starts now, or after the active run ends.",
     ),
     ConsoleAction(
         path=f"{_ONE}/enable",
@@ -174,6 +174,6 @@ ACTIONS = (
         path=f"{_ONE}/delete",
         handler=api.delete_schedule,
         page=_ONE,
-        message="Schedule deleted. Its past runs are still listed here.",
+        message="Schedule deleted. This page still lists its past runs.",
     ),
 )

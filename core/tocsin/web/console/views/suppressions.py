@@ -39,13 +39,13 @@ ACTIONS = (
         path=_LIST,
         handler=api.create_suppression,
         page=_LIST,
-        message="Suppression rule created. Events of matching incidents are not delivered.",
+        message="Suppression rule created. Tocsin does not deliver events of matching incidents.",
         body=new_suppression,
     ),
     ConsoleAction(
         path=f"{_LIST}/{{name}}/end",
         handler=api.disable_suppression,
         page=_LIST,
-        message="Suppression rule ended. It no longer suppresses events.",
+        message="Suppression rule ended. The rule no longer suppresses events.",
     ),
 )
