@@ -249,7 +249,7 @@ async def test_an_active_one_whose_receiver_fails_is_not_called_active(api, soar
     assert "soar webhook failing since" in await soar.text("/destinations")
     text = await soar.text(PAGE)
     assert "soar failing" in text
-    assert "Failed 2 times in a row since" in text
+    assert "has failed 2 times in a row since" in text
 
 
 async def test_its_page_shows_what_failed_last(api, soar):

@@ -161,7 +161,7 @@ async def test_a_schedule_is_run_disabled_enabled_and_deleted(person, office):
     assert "ana" in text
     refused = await person.submit(page, f"{page}/run", 409)
     assert "The schedule was not started" in refused
-    assert "Disabled manually." in await person.submit(page, f"{page}/disable")
+    assert "This schedule was disabled manually." in await person.submit(page, f"{page}/disable")
     assert "Schedule enabled" in await person.submit(page, f"{page}/enable")
     deleted = await person.submit(page, f"{page}/delete")
     assert "nightly deleted" in deleted
@@ -177,7 +177,7 @@ async def test_the_address_in_schedule_disabled_opens_the_page_that_says_why(per
     assert event["event_type"] == "schedule-disabled"
     await person.sign_in()
     text = await person.text(event["data"]["url"].removeprefix(URL))
-    assert "Disabled after 2 failures in a row." in text
+    assert "This schedule was disabled after 2 failures in a row." in text
     assert "incident 404 does not exist" in text
     html = await person.html(f"/schedules/{made.id}")
     for run in await office.runs(made.id):
