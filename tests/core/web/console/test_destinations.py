@@ -93,6 +93,7 @@ async def add(api: Api, managed_by: ManagedBy, **settings: object) -> None:
 async def test_where_there_is_none_it_is_said_how_to_make_one(person):
     assert "Create one here" in await person.text("/destinations")
     assert 'action="/admin/new-destination"' in await person.html("/destinations")
+    assert 'href="/destinations">Create a destination' in await person.html("/")
 
 
 async def test_a_viewer_is_not_led_to_a_form(viewer):
@@ -348,6 +349,7 @@ async def test_what_others_manage_offers_only_what_can_be_done(api, person, mana
         assert f"{PAGE}/{action}" not in html
     stopped = await person.submit(PAGE, f"{PAGE}/stop", until="", duration="PT4H", reason="Noise")
     assert "will be enabled at 2026-11-21 16:00:00 UTC . Reason: Noise" in stopped
+    assert "&lt;code" not in await person.html(PAGE)
     assert "soar active" in await person.submit(PAGE, f"{PAGE}/start")
     assert "SOAR_SECRET" not in html
 
@@ -359,10 +361,16 @@ async def test_what_the_file_names_no_more_can_be_deleted(api, person):
     assert (await stored(api)).state is DestinationState.DELETED
 
 
-async def test_settings_of_the_file_have_no_form(api, person):
-    await add(api, ManagedBy.FILE, url="https://soar.example.com/")
-    text = await person.text(f"{PAGE}/settings")
-    assert "Edit the file, then apply the changes" in text
+@pytest.mark.parametrize(
+    ("managed_by", "words"),
+    [
+        (ManagedBy.FILE, "managed by plugins.toml. Edit the file, then apply the changes."),
+        (ManagedBy.PLUGIN, "managed by a plugin. To remove the destination, disable the plugin"),
+    ],
+)
+async def test_settings_of_others_have_no_form(api, person, managed_by, words):
+    await add(api, managed_by, url="https://soar.example.com/")
+    assert words in await person.text(f"{PAGE}/settings")
     assert 'name="text.url"' not in await person.html(f"{PAGE}/settings")
 
 
@@ -383,7 +391,7 @@ async def test_a_viewer_sees_everything_and_changes_nothing(api, soar, viewer):
     assert "http://127.0.0.1:9/" in text
     assert (await viewer.html(PAGE)).count('method="post"') == 1  # signing out
     for page in (NEW, f"{PAGE}/settings"):
-        assert "role operator is required" in await viewer.text(page, 403)
+        assert "You need the operator role" in await viewer.text(page, 403)
     for action in ("stop", "start", "resume", "delete", "test", "settings"):
         assert (await viewer.post(f"{PAGE}/{action}")).status == 403
     assert (await stored(api)).state is DestinationState.ACTIVE

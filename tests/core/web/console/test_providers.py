@@ -87,7 +87,7 @@ async def test_a_viewer_sees_the_backfills_and_changes_nothing(admin, viewer):
     html = await viewer.html("/providers")
     assert "2026-11-08" in html
     assert html.count('method="post"') == 1  # signing out
-    assert "role operator is required" in await viewer.text(NEW, 403)
+    assert "You need the operator role" in await viewer.text(NEW, 403)
     assert (await viewer.post(NEW, **ASKED)).status == 403
 
 

@@ -236,7 +236,7 @@ async def test_what_the_file_names_no_more_can_only_be_deleted(person, from_file
     page = f"/schedules/{await from_file('watch')}"
     await from_file()
     html = await person.html(page)
-    assert "the schedule was removed from plugins.toml" in html
+    assert "because it was removed from plugins.toml" in html
     assert f'action="{page}/enable"' not in html
     assert "watch deleted" in await person.submit(page, f"{page}/delete")
 
