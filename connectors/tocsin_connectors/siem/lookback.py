@@ -86,7 +86,7 @@ class LookbackProvider(WindowedProvider[ProviderSettings]):
         return (NEW, CHANGED)
 
     def longest_window(self, stream: str) -> timedelta | None:
-        """Return the maximum length of a window, None for changes.
+        """Return the longest time of a query in addition to `overlap`; None for changes.
 
         Any window of changes lists all records of the lookback period, so one request should cover
         as many hours as possible.

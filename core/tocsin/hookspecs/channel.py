@@ -25,7 +25,7 @@ S = TypeVar("S", bound="Channel.Settings", default=Any)
 class Channel(Configurable[S], ABC):
     """Base class of channels; one instance serves each [destinations.<name>].
 
-    All methods run in the event loop of the node: never block it. Use `await`, and use
+    All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -104,14 +104,16 @@ class Channel(Configurable[S], ABC):
         )
         ca_file: LocalPath | None = Field(
             default=None,
-            description="CA certificates (PEM) to trust instead of the system's.",
+            description="File with CA certificates (PEM) to trust instead of the system's CA "
+            "certificates.",
         )
         client_certificate: LocalPath | None = Field(
-            default=None, description="Client certificate (PEM)."
+            default=None, description="File with the client certificate (PEM)."
         )
         client_key: LocalPath | None = Field(
             default=None,
-            description="Private key of the client certificate, if it is in another file.",
+            description="File with the private key of the client certificate, if the "
+            "certificate's file does not contain the key.",
         )
         proxy: Annotated[str, FileOnly] | None = Field(
             default=None,
@@ -165,10 +167,10 @@ class Channel(Configurable[S], ABC):
         return None
 
     async def start(self) -> None:
-        """Prepare; called once.
+        """Prepare the channel; Tocsin calls this method once.
 
-        If `start` raises an error or takes over a minute, Tocsin reports that the destination is
-        unavailable, and why.
+        If `start` raises an error or takes more than a minute, Tocsin reports that the destination
+        is unavailable, with the reason.
         """
 
     @abstractmethod

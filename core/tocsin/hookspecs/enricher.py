@@ -23,7 +23,7 @@ class Enricher(Configurable[S], ABC):
     One instance serves each [enrichers.<name>]. A class that is `standing` and has no table gets
     one instance under its `name`.
 
-    All methods run in the event loop of the node: never block it. Use `await`, and use
+    All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -85,10 +85,10 @@ class Enricher(Configurable[S], ABC):
     """The maximum number of entities per call."""
 
     async def start(self) -> None:
-        """Prepare; called once.
+        """Prepare the enricher; Tocsin calls this method once.
 
-        If `start` raises an error or takes over a minute, Tocsin reports that the enricher is
-        unavailable, and why.
+        If `start` raises an error or takes more than a minute, Tocsin reports that the enricher is
+        unavailable, with the reason.
         """
 
     async def check(self) -> Health:

@@ -70,7 +70,7 @@ class Intake(Configurable[S], ABC):
     One instance serves [intake]. Keep an accepted push long after Tocsin has stored it, because a
     restored backup of the database continues from an older position.
 
-    All methods run in the event loop of the node: never block it.
+    All methods run in the event loop of the node, and must not block it.
     """
 
     class Settings(PluginSettings):
@@ -87,7 +87,9 @@ class Intake(Configurable[S], ABC):
         """Whether `publish` is expected to succeed now."""
 
     async def start(self) -> None:
-        """Prepare; called once. Do not wait for servers: a node starts without them."""
+        """Prepare the intake; Tocsin calls this method once. Do not wait for servers, because a
+        node must start even without them.
+        """
 
     async def close(self) -> None:
         """Close the connections of the intake."""

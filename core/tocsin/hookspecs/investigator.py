@@ -55,7 +55,7 @@ class Investigator(Configurable[S], ABC):
     The same inquiry and the same results must lead to the same report. An investigator uses no
     clock, no files and no random numbers, and keeps no state between runs.
 
-    All methods run in the event loop of the node: never block it. Use `await`, and use
+    All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -71,9 +71,9 @@ class Investigator(Configurable[S], ABC):
         )
 
     async def start(self) -> None:
-        """Prepare; called once.
+        """Prepare the investigator; Tocsin calls this method once.
 
-        If `start` raises an error or takes over a minute, Tocsin runs without an investigator.
+        If `start` raises an error or takes more than a minute, Tocsin runs without an investigator.
         """
 
     @abstractmethod

@@ -80,9 +80,10 @@ class Provider(Configurable[S], ABC):
     """Base class of providers, which connect to a SIEM; one instance serves each
     [providers.<name>].
 
-    Only one node at a time reads a provider, and reads its streams one after the other.
+    Only one node at a time reads a provider. The node reads the provider's streams one after
+    another.
 
-    All methods run in the event loop of the node: never block it. Use `await`, and use
+    All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -105,12 +106,13 @@ class Provider(Configurable[S], ABC):
         )
         alert_when_first_seen_closed: bool = Field(
             default=True,
-            description="Also send alerts for incidents that are Closed when they are first seen.",
+            description="Also send alerts for incidents that are Closed when Tocsin first sees "
+            "them.",
         )
         store_alert_records: bool = Field(
             default=True,
-            description="Store the SIEM's record of each alert, if the record has at most 32 KiB "
-            "as JSON.",
+            description="Store each alert as the SIEM returned it, if this record has at most 32 "
+            "KiB as JSON.",
         )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
@@ -124,8 +126,8 @@ class Provider(Configurable[S], ABC):
         )
         write_back: bool = Field(
             default=False,
-            description="Write the summary of an investigation to its incidents, "
-            "as a comment in the SIEM.",
+            description="Write the summary of each investigation to its incidents in the SIEM, as "
+            "a comment.",
         )
         write_back_status: (
             Annotated[
@@ -136,9 +138,10 @@ class Provider(Configurable[S], ABC):
             | None
         ) = Field(
             default=None,
-            description="Status to set after the comment of a completed investigation was "
-            "written, if the incident is still New in the SIEM. The only valid status is "
-            "Active. Requires `write_back`, unless the plugin cannot write comments.",
+            description="Status that Tocsin sets in the SIEM after it writes the comment of a "
+            "completed investigation, if the incident is still New there. The only "
+            "valid status is Active. Requires `write_back`, unless the plugin cannot "
+            "write comments.",
         )
 
         close_from_tickets: bool = Field(
@@ -180,7 +183,8 @@ class Provider(Configurable[S], ABC):
     """The announced retirements of APIs that the provider uses. Tocsin warns about them."""
 
     clock_skew: timedelta | None = None
-    """The last known offset of the SIEM's clock from the local clock; None if unknown."""
+    """The last known offset of the SIEM's clock from the local clock, positive if the SIEM's clock
+    is ahead; None if unknown."""
 
     def __init__(self, settings: S, tools: Tools) -> None:
         """Store the arguments; perform no I/O.
@@ -209,10 +213,10 @@ class Provider(Configurable[S], ABC):
         return tuple(one for one in cls.retirements if one.applies(settings))
 
     async def start(self) -> None:
-        """Prepare; called once.
+        """Prepare the provider; Tocsin calls this method once.
 
-        If `start` raises an error or takes over a minute, Tocsin reports that the provider is
-        unavailable, and why.
+        If `start` raises an error or takes more than a minute, Tocsin reports that the provider is
+        unavailable, with the reason.
         """
 
     @abstractmethod
@@ -242,10 +246,10 @@ class Provider(Configurable[S], ABC):
     ) -> AsyncGenerator[Page, None]:
         """Yield pages from `position`, and end when everything up to `until` has been read.
 
-        `position` is the `next_position` of the last stored page, or None at the very first read.
-        Tocsin stores each page together with its `next_position` before it requests the next page,
-        so a crash can repeat a page but never loses one. The caller can stop after any page and
-        continue later.
+        `position` is the `next_position` of the last stored page, or None for the first read of the
+        stream. Tocsin stores each page together with its `next_position` before it requests the
+        next page, so after a crash, a page can be repeated but not lost. The caller can stop after
+        any page and continue later.
         """
 
     def note_shapes(self, kind: str, records: Sequence[Mapping[str, Any]]) -> None:
@@ -260,7 +264,7 @@ class Provider(Configurable[S], ABC):
     async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002
         """Return some recent raw records, which `tocsin check` compares with the record contract.
 
-        Default: none.
+        By default, returns no records.
         """
         return ()
 
@@ -277,7 +281,7 @@ class Provider(Configurable[S], ABC):
     def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield pages of the changes in a past window, and stop at its end.
+        """Yield pages of the changes in a past window, and stop at the end of the window.
 
         `position` has the same meaning as in `read`, but is separate from the position of the
         stream.
@@ -285,7 +289,7 @@ class Provider(Configurable[S], ABC):
         raise NotImplementedError
 
     def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
-        """Yield the contents of a pushed request. Tocsin responds after it has stored them.
+        """Yield the contents of a pushed request. After Tocsin has stored them, it responds.
 
         Tocsin stores each batch in a separate transaction before it requests the next batch. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
@@ -295,7 +299,7 @@ class Provider(Configurable[S], ABC):
         raise NotImplementedError
 
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
-        """Return the contents of a pushed body in batches, without a check of credentials.
+        """Return the contents of a pushed body in batches, without checking credentials.
 
         `received_at` is the time of the push, for incidents without a time. If an intake is
         configured, Tocsin calls this method in a thread, for a push that `receive` has already
@@ -305,17 +309,18 @@ class Provider(Configurable[S], ABC):
         raise NotImplementedError
 
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:  # noqa: ARG002
-        """Judge a pushed request by its headers alone, before its body is read.
+        """Authenticate a pushed request by its headers alone, before Tocsin reads its body.
 
-        Returns whether the credentials are valid, or None if that depends on the body.
+        Returns whether the credentials are valid, or None if the result depends on the body.
         """
         return None
 
     def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
         """Yield events of an entity within a window, at most `limit`.
 
-        If there are more, yield the latest events, in any order. This method runs concurrently with
-        `read`, and must finish within two minutes. Raises the same errors as `read`.
+        If the window contains more events, yield the latest ones, in any order. This method runs
+        concurrently with `read`, and must finish within two minutes. Raises the same errors as
+        `read`.
         """
         raise NotImplementedError
 

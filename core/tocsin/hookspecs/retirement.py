@@ -23,7 +23,8 @@ class ApiRetirement:
     source: str
     """The vendor's page with the announcement."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings with which the provider uses this API; if empty, it always uses the API."""
+    """Settings with which the provider uses this API. If empty, the provider always uses this API.
+    """
 
     def applies(self, settings: Any) -> bool:
         """Return whether a provider with these settings uses this API."""
@@ -34,6 +35,6 @@ class ApiRetirement:
         return self.ends_on - now.date() <= WARNING_PERIOD
 
     def describe(self, now: datetime) -> str:
-        """Return a one-line description for human readers."""
+        """Return a one-line description of the retirement for operators."""
         verb = "ended" if self.ends_on <= now.date() else "ends"
         return f"{self.api} {verb} on {self.ends_on.isoformat()}: {self.advice} ({self.source})"

@@ -22,12 +22,12 @@ class NetworkFlow:
     protocol: str | None = None
     """In lower case, such as `tcp`."""
     direction: str | None = None
-    """The direction in the SIEM's words, in lower case, such as `inbound`."""
+    """The direction that the SIEM reports, in lower case, such as `inbound`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A detection inside an incident; `external_id` is unique within the provider."""
+    """A detection inside an incident. Its `external_id` is unique within the provider."""
 
     external_id: str
     title: str
@@ -69,8 +69,8 @@ class Incident:
     techniques: tuple[str, ...] = ()
     """ATT&CK technique IDs, such as T1059.001."""
     tactics: tuple[str, ...] = ()
-    """ATT&CK tactic IDs, such as TA0006. Names are allowed too: Tocsin stores the ID of a known
-    name."""
+    """ATT&CK tactic IDs, such as TA0006. Names of tactics are also valid: for a known name, Tocsin
+    stores the ID."""
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities from which the activity came, such as the client of a connection, the sender of

@@ -12,7 +12,9 @@ from tocsin.model.vocabulary import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that could not be read. Tocsin quarantines it with the reason and continues."""
+    """A record that could not be read. Tocsin quarantines the record with the reason, and
+    continues.
+    """
 
     source: str
     location: str
@@ -25,10 +27,10 @@ class Rejected:
 class Covered:
     """An interval that a page accounts for in one source: from `start` up to, not including, `end`.
 
-    Time intervals are given as datetimes, file intervals as byte offsets. `lost` is the reason why
-    an interval could not be read. `passed_over` is the reason why an interval was skipped on
-    purpose. If neither is set, the interval was read. Tocsin retries a lost time interval later
-    as a backfill.
+    `start` and `end` are datetimes for time intervals, and byte offsets for files. `lost` is the
+    reason why an interval could not be read. `passed_over` is the reason why an interval was
+    skipped on purpose. If neither is set, the interval was read. Tocsin retries a lost time
+    interval later as a backfill.
     """
 
     source: str
@@ -57,8 +59,8 @@ class Received:
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     further_rejected: int = 0
-    """The number of rejected records that are not in `rejected`, so Tocsin counts them without
-    storing their contents."""
+    """The number of rejected records that are not in `rejected`. Tocsin counts these records, but
+    does not store their contents."""
     covered: tuple[Covered, ...] = ()
     records: int = 0
     """The number of records that were read, of any kind."""
@@ -69,6 +71,6 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Received):
-    """One step of a read: its incidents, and the position from which the next read continues."""
+    """One step of a read, with its incidents and the position from which the read continues."""
 
     next_position: Mapping[str, Json]

@@ -126,7 +126,9 @@ _MAX_PATH = 80
 
 
 class ApiSettings(PluginSettings):
-    """Settings of an HTTP API client; derive from the settings of your base class first."""
+    """Settings of an HTTP API client. Among your base classes, list the settings of your plugin's
+    kind before `ApiSettings`.
+    """
 
     url: ServerUrl = Field(description="Base URL of the API, such as https://siem.example.com.")
     timeout: Duration = Field(
@@ -137,20 +139,25 @@ class ApiSettings(PluginSettings):
     )
     ca_file: LocalPath | None = Field(
         default=None,
-        description="CA certificates (PEM) to trust instead of the system's.",
+        description="File with CA certificates (PEM) to trust instead of the system's CA "
+        "certificates.",
     )
     client_certificate: LocalPath | None = Field(
-        default=None, description="Client certificate (PEM)."
+        default=None, description="File with the client certificate (PEM)."
     )
     client_key: LocalPath | None = Field(
-        default=None, description="Private key of the client certificate, if it is in another file."
+        default=None,
+        description="File with the private key of the client certificate, if the certificate's "
+        "file does not contain the key.",
     )
     proxy: Annotated[str, FileOnly] | None = Field(default=None, description="HTTP proxy to use.")
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Result of a sign-in: the header `Authorization` and its expiry."""
+    """Result of a sign-in: the value of the `Authorization` header, and the time at which it
+    expires.
+    """
 
     authorization: str
     expires_at: datetime | None = None
@@ -175,8 +182,8 @@ class Api:
     """Sends requests to one server, below its base URL.
 
     `Api` calls `sign_in` before the first request, before a request if the grant expires within a
-    minute, and once for each request that gets a response with status 401. In `sign_in`, send the
-    request with `signed=False`.
+    minute, and once for each request that gets a response with status 401. In `sign_in`, send
+    requests with `signed=False`.
     """
 
     def __init__(
@@ -193,7 +200,7 @@ class Api:
         self._signing_in = asyncio.Lock()
 
     async def get(self, path: str, **query: Any) -> ApiResponse:
-        """Send a GET request and return the response. Query members that are None are omitted."""
+        """Send a GET request without query parameters that are None, and return the response."""
         return await self.request("GET", path, query=query)
 
     async def request(
@@ -210,12 +217,12 @@ class Api:
         """Send a request, and return a successful response, whose body is JSON or empty.
 
         `path` starts with a slash, or is a URL below the base URL, such as a link to the next page.
-        Any other URL raises `Broken`, so no other server receives the grant.
+        For any other URL, raises `Broken`, so that no other server receives the grant.
 
         The request fails with one of these errors:
 
-        - `TryLater`, with the delay that the server requests, if the server is unreachable, for a
-          partial response (206), and for 408, 425, 429, 502, 503 and 504
+        - `TryLater` if the server is unreachable, for a partial response (206), and for 408, 425,
+          429, 502, 503 and 504; its `after` is the delay that the server requests
         - `CredentialsRefused` for 401 and 403
         - `Refused` for any other 4xx, and for redirects
         - `Broken` for any other 5xx, and for a body that is not JSON or is longer than 16 MiB

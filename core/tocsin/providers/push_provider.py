@@ -33,9 +33,9 @@ S = TypeVar("S", bound="PushProvider.Settings", default=Any)
 class PushProvider(Provider[S]):
     """Base class of providers that receive pushed incidents; implement `unpack`.
 
-    A signature is valid for five minutes before and after its timestamp. In this time, an attacker
-    can replay an intercepted request. A replay creates no second incident, because Tocsin stores
-    incidents by their IDs.
+    A signature is valid for five minutes before and after its timestamp. During this time, an
+    attacker can replay an intercepted request. A replay creates no second incident, because Tocsin
+    stores incidents by their IDs.
     """
 
     class Settings(Provider.Settings):
@@ -43,13 +43,14 @@ class PushProvider(Provider[S]):
 
         token: SecretStr | None = Field(
             default=None,
-            description="The senders' token: `Authorization: Bearer <token>`, or the "
-            "password of `Authorization: Basic`; 16 characters or more.",
+            description="Token of the senders, at least 16 characters. They send it as "
+            "`Authorization: Bearer <token>`, or as the password of `Authorization: "
+            "Basic`.",
         )
         secret: SecretStr | None = Field(
             default=None,
-            description="The senders' signing secret (Standard Webhooks 1.0.0): `whsec_` followed "
-            "by base64.",
+            description="Secret with which senders sign requests (Standard Webhooks 1.0.0): "
+            "`whsec_` followed by base64.",
         )
 
         max_body_mib: int = Field(
@@ -95,7 +96,7 @@ class PushProvider(Provider[S]):
         """Authenticate a request, and yield its incidents.
 
         If neither the token nor the signature is valid, raises `CredentialsRefused` before it
-        parses the body. Also raises any exception of `unpack`.
+        parses the body. Exceptions of `unpack` propagate.
         """
         if not (self._shows_token(request.headers) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
@@ -105,9 +106,10 @@ class PushProvider(Provider[S]):
             yield received
 
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:
-        """Judge a request by its token.
+        """Authenticate a request by its token.
 
-        Returns None if the request has a signature instead, which depends on the body.
+        Returns None if the request has a signature instead, because only the body shows whether the
+        signature is valid.
         """
         if self._shows_token(headers):
             return True
@@ -118,7 +120,7 @@ class PushProvider(Provider[S]):
         """Parse the body of a request; raises `Refused` if it is invalid.
 
         Use `received_at` as the time of incidents without a time. The request can be hours old,
-        because an intake keeps requests until the database is available.
+        because an intake can keep requests until the database is available.
 
         Returns the contents in batches, and Tocsin stores each batch in a separate transaction. A
         generator keeps only one batch in memory. This method runs in a thread, because large bodies

@@ -49,7 +49,7 @@ class Listing:
     next_token: Json = None
     """The token of the next page; None on the last page."""
     server_time: datetime | None = None
-    """The time of the SIEM; None if unknown."""
+    """The current time according to the SIEM's clock; None if unknown."""
 
 
 class WindowSource(RecordSource, Protocol):
@@ -62,7 +62,9 @@ class WindowSource(RecordSource, Protocol):
         ...
 
     def longest_window(self, stream: str) -> timedelta | None:
-        """Return the longest window of one query, or None for no limit."""
+        """Return the longest time that one query covers in addition to `overlap`; None for no
+        limit.
+        """
         ...
 
 

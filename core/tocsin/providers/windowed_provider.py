@@ -35,14 +35,14 @@ S = TypeVar("S", bound="WindowedProvider.Settings", default=Any)
 
 
 class WindowedProvider(Provider[S]):
-    """Base class of providers that query changes by windows of time; implement the query.
+    """Base class of providers that query changes in time windows.
 
-    Both ends of a window are fixed until its last page is stored. Windows overlap, so that
-    simultaneous and late changes are not missed. The provider compares the content
-    of records, and does not return again what it has already returned. If two consecutive reads end
-    with `Broken`, the next read splits the window until it finds the failing seconds. If other
-    seconds can be read, the provider reports the failing seconds as lost and continues. Tocsin
-    retries a lost second later, as a backfill.
+    Both ends of a window stay fixed until the last page of the window is stored. Windows overlap,
+    so that the provider misses no simultaneous or late changes. It compares the contents of
+    records, and skips a record that it has already returned with the same content. If two
+    consecutive reads fail with `Broken`, the next read splits the window until it finds the seconds
+    that cannot be read. If it can read other seconds, the provider reports the failing seconds as
+    lost and continues. Tocsin retries lost seconds later, as a backfill.
     """
 
     class Settings(Provider.Settings):
@@ -50,29 +50,31 @@ class WindowedProvider(Provider[S]):
 
         first_fetch: Duration = Field(
             default=timedelta(hours=24),
-            description="Age of the oldest changes in the first read.",
+            description="Maximum age of the changes that the first read includes.",
         )
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="Overlap with the previous read, for changes that the SIEM shows late.",
+            description="Time before the end of the previous window that the next window also "
+            "covers, to find changes that the SIEM shows late.",
         )
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),
             le=timedelta(days=1),
-            description="Age that a change must have before it is read, so that the SIEM has "
-            "completed it.",
+            description="Minimum age of the changes that are read, so that the SIEM has completed "
+            "them.",
         )
         longest_window: Duration = Field(
             default=timedelta(hours=1),
             ge=SECOND,
-            description="Maximum length of the window of one query while the provider catches up.",
+            description="Maximum time that one query covers in addition to `overlap` while the "
+            "provider catches up.",
         )
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
             max_length=10,
-            description="Ages at which to refresh a new incident, because alerts and entities can "
-            "arrive late.",
+            description="Ages of a new incident at which Tocsin reads it again, because its "
+            "alerts and entities can arrive late.",
         )
 
         @model_validator(mode="before")
@@ -94,7 +96,7 @@ class WindowedProvider(Provider[S]):
 
     @abstractmethod
     async def list_changes(self, stream: str, window: Window, token: Json, limit: int) -> Listing:
-        """Return a page of the records whose time of change in the SIEM is in the window.
+        """Return a page of the records that changed in the SIEM within the window.
 
         `token` is None for the first page, then the `next_token` of the previous page. Request
         `limit` records, in ascending order of change time if the SIEM supports that. The ends of
@@ -106,24 +108,26 @@ class WindowedProvider(Provider[S]):
     def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
         """Return the incident for a record, or None to ignore the record.
 
-        If the record is invalid, raise ValueError with the reason, and Tocsin quarantines the
+        If the record is invalid, raise ValueError with the reason. Tocsin then quarantines the
         record.
         """
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return the part of a record that changes only with the incident; by default, all.
+        """Return the part of a record that changes only with the incident; by default, the whole
+        record.
 
         Omit members that differ in every response, such as a search score or a remaining time.
-        Otherwise, each read stores the whole overlap again.
+        Otherwise, each read stores all records in the overlap again.
         """
         return record
 
     def longest_window(self, stream: str) -> timedelta | None:  # noqa: ARG002
-        """Return the longest window of one query, or None for no limit.
+        """Return the longest time that one query covers in addition to `overlap`; None for no
+        limit.
 
-        With None, one query covers the whole time of an outage. Return None only if the API pages
-        through any number of records, and if a long query costs the SIEM no more than several short
-        queries.
+        With None, one query covers the whole time since the previous read, even after an outage.
+        Return None only if the API can page through any number of records, and if a long query
+        costs the SIEM no more than several short queries.
         """
         longest: timedelta = self.settings.longest_window
         return longest
@@ -131,9 +135,9 @@ class WindowedProvider(Provider[S]):
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
         """Return the incident with details that the list lacks, such as its entities.
 
-        Called only for new versions. After `TryLater` or `Misconfigured`, the read ends, and the
-        next read continues with this incident. After any other error, Tocsin stores the incident
-        without details.
+        Tocsin calls this method only for new versions of incidents. After `TryLater` or
+        `Misconfigured`, the read ends, and the next read continues with this incident. After any
+        other error, Tocsin stores the incident without details.
         """
         return incident
 
@@ -153,7 +157,7 @@ class WindowedProvider(Provider[S]):
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield the changes from `position` up to `until` minus the setting `settle_delay`."""
+        """Yield the changes from `position` up to the time `until`, minus `settle_delay`."""
         settings = self.settings
         reader = self._reader(stream)
         end = floor_to_second(until + reader.lead - settings.settle_delay)
@@ -168,7 +172,7 @@ class WindowedProvider(Provider[S]):
     async def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield the records that were last changed in a past window."""
+        """Yield the incidents whose last change is in a past window."""
         cursor = WindowCursor.exactly(window.start) if position is None else decode_cursor(position)
         reader, end = self._reader(stream, past=True), ceil_to_second(window.end)
         async with aclosing(reader.pages(cursor, end, SECOND)) as pages:
