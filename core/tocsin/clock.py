@@ -22,7 +22,7 @@ class Clock(Protocol):
     """Source of the current time, and of delays."""
 
     def now(self) -> datetime:
-        """Return the current time, aware and in UTC."""
+        """Return the current time, with the time zone UTC."""
         ...
 
     async def sleep(self, duration: timedelta) -> None:
@@ -34,7 +34,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        """Return the current time, aware and in UTC."""
+        """Return the current time, with the time zone UTC."""
         return datetime.now(UTC)
 
     async def sleep(self, duration: timedelta) -> None:

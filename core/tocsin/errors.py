@@ -35,7 +35,9 @@ class TocsinError(Exception):
 
 
 class OperatorError(TocsinError):
-    """An error that an operator can correct. The message states the place and the remedy."""
+    """An error that an operator can correct. The message states the location of the error and the
+    remedy.
+    """
 
     exit_status = 2
     """Exit status of a command that ends with this error."""
@@ -104,9 +106,9 @@ class InvestigationFailed(PluginFailure):
 class TryLater(PluginFailure):
     """Temporary failure. `after` is the delay that the remote system requested, if any.
 
-    `throttled`: the remote system is overloaded; all deliveries to it wait.
-    `unsent`: nothing was sent, so this call does not count as an attempt.
-    `partly`: part of the delivery arrived, so the remote system is working.
+    If `throttled` is true, the remote system is overloaded, and all deliveries to it wait. If
+    `unsent` is true, nothing was sent, and the call does not count as an attempt. If `partly` is
+    true, a part of the delivery arrived, so the remote system is working.
     """
 
     def __init__(
@@ -142,7 +144,8 @@ class Refused(PluginFailure):
 
     `status` and `response` come from the remote system.
 
-    `unwanted`: the remote system accepts no further deliveries, so Tocsin disables the destination.
+    If `unwanted` is true, the remote system accepts no further deliveries, and Tocsin disables the
+    destination.
     """
 
     def __init__(
@@ -165,7 +168,9 @@ class Refused(PluginFailure):
 
 
 class Misconfigured(Refused):
-    """The configuration does not allow the operation. Tocsin retries after a correction."""
+    """The configuration does not allow the operation. After an operator corrects the configuration,
+    Tocsin retries.
+    """
 
 
 class CredentialsRefused(Misconfigured):

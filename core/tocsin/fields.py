@@ -258,10 +258,11 @@ class PluginSettings(BaseModel):
     """Base class of plugin settings.
 
     Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
-    file = "path" }`, so that `plugins.toml` never contains secrets; a relative path is relative
-    to its directory. A field annotated `dict[str, SecretStr]` also accepts plain text, except under
-    names that indicate a secret, such as `Authorization`. Over the API, a secret is text, which
-    Tocsin stores encrypted; `env` and `file` are errors there.
+    file = "path" }`, so that `plugins.toml` never contains secrets. A relative path is relative to
+    the directory of `plugins.toml`. A field annotated `dict[str, SecretStr]` also accepts plain
+    text, except under names that indicate a secret, such as `Authorization`. Over the API, a secret
+    is text, which Tocsin encrypts before it stores the secret. References with `env` or `file` are
+    errors there.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(

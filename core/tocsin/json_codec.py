@@ -21,7 +21,7 @@ def parse_json(content: bytes) -> Any:
     """Return the decoded `content`; raises ValueError if it is not JSON.
 
     A lone UTF-16 surrogate, which programs write when they truncate text, becomes U+FFFD. According
-    to RFC 8259 section 8.2, it is valid JSON, but it cannot be stored as text.
+    to RFC 8259 section 8.2, a lone surrogate is valid JSON, but it cannot be stored as text.
     """
     try:
         return orjson.loads(content)
@@ -39,7 +39,7 @@ def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator
     """Return the values at a dotted path such as `dns.question.name`, without nulls.
 
     Objects can be nested, have dotted names, or both; dotted names come first. With `enter_lists`,
-    a list stands for its items, both within the path and at its end.
+    the items of a list replace the list, both within the path and at its end.
     """
     found: list[Any] = []
     _collect(document, path, enter_lists, found)

@@ -42,7 +42,10 @@ def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected
 
 
 def decode_webhook_secret(secret: str) -> bytes:
-    """Return the key of a `whsec_` secret; raises ValueError, without the secret, if invalid."""
+    """Return the key of a `whsec_` secret.
+
+    Raises ValueError if the secret is invalid; the message does not contain the secret.
+    """
     if not secret.startswith(_PREFIX):
         raise ValueError(_SECRET_FORMAT)
     return decode_webhook_key(secret, _PREFIX, _KEY_LENGTHS, _SECRET_FORMAT)

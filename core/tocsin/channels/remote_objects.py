@@ -73,8 +73,8 @@ class ObjectChannel(Channel[S]):
         )
         close_when: ConditionText | None = Field(
             default=None,
-            description="Close the object after an event that matches this condition, such as "
-            "`context.report.verdict == 'benign'`.",
+            description="Close the object after an event for which this condition is true, such "
+            "as `context.report.verdict == 'benign'`.",
         )
         close_recovered: bool = Field(
             default=False,
@@ -213,9 +213,9 @@ class ObjectChannel(Channel[S]):
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
         """Return the statuses of objects by ID; an object that no longer exists is left out.
 
-        Called for destinations with the setting `status_interval`. If you implement this method,
-        declare the setting as a `StatusInterval`, and set `status_batch`. Raises the same errors as
-        `deliver`.
+        Tocsin calls this method for destinations with the setting `status_interval`. If you
+        implement this method, declare the setting as a `StatusInterval`, and set `status_batch`.
+        Raises the same errors as `deliver`.
         """
         raise NotImplementedError
 
@@ -231,10 +231,10 @@ class ObjectChannel(Channel[S]):
     def parse_webhook(cls, settings: Any, request: PushRequest, now: datetime) -> Sequence[str]:
         """Return the IDs of the objects that a webhook of the receiver names.
 
-        A webhook can also name a parent, if `read_statuses` returns its ID as `parent_id`. Tocsin
-        reads the statuses of the named objects at the receiver, and uses nothing else of the body.
-        Before you parse the body, check that the webhook proves knowledge of
-        `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
+        A webhook can also name the parent of an object, if `read_statuses` returns the parent's ID
+        as `parent_id`. Tocsin reads the statuses of the named objects at the receiver, and uses
+        nothing else of the body. Before you parse the body, check that the webhook proves knowledge
+        of `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
         implement this method, declare the setting `webhook_secret` as a `WebhookSecret`.
         """
         raise NotImplementedError
@@ -246,7 +246,7 @@ class ObjectChannel(Channel[S]):
     # common to all platforms
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Add the event to the objects to which it belongs, or to a new object."""
+        """Add an event to the existing objects that it belongs to, or to a new object."""
         event = delivery.event
         done = [await self._add_to(place, delivery) for place in await self._places(delivery)]
         if not done:
@@ -387,7 +387,10 @@ class CaseChannel(ObjectChannel[CaseSettings]):
         """Settings of every destination that keeps objects with observables."""
 
         most_entities: int = Field(
-            default=100, ge=0, le=500, description="Maximum number of entities sent per event."
+            default=100,
+            ge=0,
+            le=500,
+            description="Maximum number of entities that Tocsin sends per event.",
         )
 
     parts: ClassVar[tuple[str, ...]] = ("body", "note")

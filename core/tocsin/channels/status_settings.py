@@ -17,8 +17,9 @@ StatusInterval = Annotated[
         default=None,
         ge=timedelta(seconds=30),
         le=timedelta(days=1),
-        description="Read the status of existing objects at this interval, at least 30s, to list "
-        "those that do not match their incidents; by default, never.",
+        description="Interval, at least 30s, at which Tocsin reads the statuses of existing "
+        "objects, to list those that do not match their incidents. By default, Tocsin "
+        "reads no statuses.",
     ),
 ]
 """The setting `status_interval` of a destination whose channel implements `read_statuses`."""
@@ -42,9 +43,9 @@ WebhookSecret = Annotated[
         default=None,
         min_length=16,
         max_length=1_000,
-        description="Secret of the receiver's webhook, 16 characters or more. After each webhook, "
-        "Tocsin immediately reads the statuses of the objects that the webhook names. "
-        "Requires `status_interval`.",
+        description="Secret of the receiver's webhook, at least 16 characters. After each "
+        "webhook, Tocsin immediately reads the statuses of the objects that the "
+        "webhook names. Requires `status_interval`.",
     ),
 ]
 """The setting `webhook_secret` of a destination whose channel implements `parse_webhook`."""

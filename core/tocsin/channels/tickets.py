@@ -63,7 +63,8 @@ class TicketSettings(ObjectChannel.Settings):
     fields: Mapping[str, ExpressionText] = Field(
         default_factory=dict,
         max_length=50,
-        description="Additional ticket fields, each an expression over the event, as in `when`.",
+        description="Additional ticket fields. Each value is an expression over the event, as in "
+        "`when`.",
     )
     comment_on: tuple[EventType, ...] = Field(
         default=(

@@ -13,7 +13,7 @@ from tocsin.providers import extract_token
 
 
 def require_webhook_token(settings: Any, request: PushRequest) -> None:
-    """Raise `CredentialsRefused` unless a webhook presents the secret of `settings.webhook_secret`.
+    """Raise `CredentialsRefused` unless a webhook contains the secret `settings.webhook_secret`.
 
     The secret is the bearer token of the webhook, or its password for Basic authentication.
     """

@@ -26,7 +26,7 @@ _syntax = Environment()  # noqa: S701 - nothing is rendered
 
 
 class Expression:
-    """An expression over an event; raises ValueError if the text is not a valid expression."""
+    """An expression over an event. The constructor raises ValueError for an invalid expression."""
 
     def __init__(self, text: str) -> None:
         self._evaluate = _compile(text)
@@ -36,8 +36,8 @@ class Expression:
 
         To apply the limits of time and memory to several expressions together, pass the same
         `allowance` to each. Raises `AllowanceExhausted` if the expression takes too much time or
-        memory, and TypeError, ValueError or ArithmeticError if the expression has no value, as for
-        the sum of a number and a string.
+        memory, and TypeError, ValueError or ArithmeticError if the expression has no value, for
+        example if it adds a number to a string.
         """
         scope = EvaluationScope(variables, allowance or make_allowance())
         return to_json(self._evaluate(scope), scope.allowance)
@@ -89,4 +89,4 @@ def _validate(text: str) -> str:
 ExpressionText = Annotated[str, AfterValidator(_validate)]
 """Text of a valid expression."""
 ConditionText = ExpressionText
-"""Text of a condition; validated as an expression."""
+"""Text of a condition, which must be a valid expression."""

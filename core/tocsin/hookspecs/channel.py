@@ -23,7 +23,7 @@ S = TypeVar("S", bound="Channel.Settings", default=Any)
 
 
 class Channel(Configurable[S], ABC):
-    """Base class of channels; one instance serves each [destinations.<name>].
+    """Base class of channels. One instance serves each table [destinations.<name>].
 
     All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
@@ -36,20 +36,20 @@ class Channel(Configurable[S], ABC):
         events: tuple[EventType, ...] = Field(
             default=tuple(EventType),
             min_length=1,
-            description="Events to deliver; by default, all four.",
+            description="Event types to deliver; by default, all four.",
         )
         min_severity: Severity = Field(
             default=Severity.MEDIUM, description="Minimum severity of incident alerts."
         )
         providers: tuple[str, ...] = Field(
             default=(),
-            description="Deliver incident alerts of only these providers; by default, of all.",
+            description="Providers whose incident alerts are delivered; by default, all.",
         )
         when: ConditionText | None = Field(
             default=None,
-            description="Deliver only events that match this Jinja2 expression over "
-            "`event_type`, `data`, `subject` and `context`, such as "
-            "`data.severity == 'Critical' or 'vpn' in data.title`.",
+            description="Deliver only events for which this Jinja2 expression is true, such as "
+            "`data.severity == 'Critical' or 'vpn' in data.title`. The expression can "
+            "use `event_type`, `data`, `subject` and `context`.",
         )
         template: str = Field(
             default="envelope", description="Receiver whose templates render the body."
@@ -82,25 +82,25 @@ class Channel(Configurable[S], ABC):
         )
         pause_after: Duration = Field(
             default=timedelta(minutes=5),
-            description="Minimum time without success before the destination is paused, and its "
-            "waiting deliveries are put on hold.",
+            description="Minimum time without a successful attempt before Tocsin pauses the "
+            "destination and puts its waiting deliveries on hold.",
         )
         pause_after_failures: int = Field(
             default=10,
             ge=1,
-            description="Minimum number of consecutive failed attempts before the destination is "
-            "paused. Both minimums must be reached.",
+            description="Minimum number of consecutive failed attempts before Tocsin pauses the "
+            "destination. The time in `pause_after` must also have passed.",
         )
         probe_interval: Duration = Field(
             default=timedelta(minutes=1),
             gt=timedelta(0),
-            description="Interval between probe deliveries while the destination is paused; after "
-            "a success, the destination resumes.",
+            description="Interval between probe deliveries while the destination is paused. After "
+            "a successful probe, the destination resumes.",
         )
         allow_networks: tuple[Network, ...] = Field(
             default=(),
             description="Private networks (CIDR) that this destination can reach. Over the API, "
-            "only networks inside `TOCSIN_ALLOW_NETWORKS`.",
+            "you can set only networks inside `TOCSIN_ALLOW_NETWORKS`.",
         )
         ca_file: LocalPath | None = Field(
             default=None,
@@ -117,7 +117,8 @@ class Channel(Configurable[S], ABC):
         )
         proxy: Annotated[str, FileOnly] | None = Field(
             default=None,
-            description="HTTP proxy to use. The proxy then decides which hosts can be reached.",
+            description="URL of the HTTP proxy for all requests. The proxy then decides which "
+            "hosts can be reached.",
         )
 
         @field_validator("min_severity", mode="before")
@@ -136,14 +137,14 @@ class Channel(Configurable[S], ABC):
     """Whether deliveries of one subject must always be sent in order, one at a time."""
 
     parts: ClassVar[tuple[str, ...]] = ("body",)
-    """The parts of each event that the channel renders, for `tocsin check`."""
+    """The parts of each event that the channel renders with templates."""
 
     @property
     def tenant_key(self) -> str:
         """Key of the account or project where the receiver stores objects.
 
-        A remote ID is valid only with the key for which Tocsin stored it. If the key changes,
-        Tocsin no longer knows the earlier objects.
+        A remote ID is valid only for the key with which Tocsin stored it. If the key changes,
+        Tocsin no longer finds the earlier objects by their IDs.
         """
         return ""
 
@@ -158,11 +159,12 @@ class Channel(Configurable[S], ABC):
 
     @property
     def gathering(self) -> timedelta | None:
-        """How long deliveries wait to be combined into one message; None for no waiting.
+        """The length of the intervals whose deliveries are combined into one message; None if
+        deliveries do not wait.
 
-        Deliveries wait in the queue until the end of an interval of this length, counted from
-        midnight UTC. Tocsin then passes them to the channel concurrently, `concurrency` at a time.
-        Retries keep their schedule, and wait for each other for at most a minute.
+        The first interval of a day starts at midnight UTC. Deliveries wait in the queue until the
+        end of their interval. Tocsin then passes them to the channel concurrently, `concurrency` at
+        a time. Retries keep their schedule, and wait for each other for at most a minute.
         """
         return None
 
@@ -190,12 +192,13 @@ class Channel(Configurable[S], ABC):
     async def follow(self, delivery: Delivery) -> Receipt:  # noqa: ARG002 - for those that override
         """Update the objects that earlier deliveries created, after their subject changed.
 
-        Called only for destinations with `follow_changes = true`. If you implement this method,
-        declare the setting `follow_changes` with the default `False`, and set `ordered` to `True`
-        in the class. `delivery.event.event_type` is a `ChangeType`. `delivery.render` renders the
-        current state with the templates of `delivery.event.template_type`. If `delivery.remote_id`
-        is None and `delivery.related` is empty, there is nothing to update: return a receipt.
-        Tocsin can call this method again for the same change. Raises the same errors as `deliver`.
+        Tocsin calls this method only for destinations with `follow_changes = true`. If you
+        implement this method, declare the setting `follow_changes` with the default `False`, and
+        set `ordered` to `True` in the class. `delivery.event.event_type` is a `ChangeType`.
+        `delivery.render` renders the current state with the templates of
+        `delivery.event.template_type`. If `delivery.remote_id` is None and `delivery.related` is
+        empty, there is nothing to update: return a receipt. Tocsin can call this method again for
+        the same change. Raises the same errors as `deliver`.
         """
         raise Refused("this channel cannot follow changes")
 
@@ -212,9 +215,9 @@ class Channel(Configurable[S], ABC):
 
         Returns None if the request is not about a button. Before you parse the body, check that the
         receiver signed the request, and that the request is recent; otherwise, raise
-        `CredentialsRefused`. Never take the number of the incident from the message without a proof
-        that this installation put the number there. `public_url` is the same as in `tools`. Perform
-        no I/O.
+        `CredentialsRefused`. Use the incident number in the message only if the message proves that
+        this installation put the number there. `public_url` is the same as in `tools`. Perform no
+        I/O.
         """
         raise NotImplementedError
 

@@ -20,8 +20,8 @@ S = TypeVar("S", bound="Enricher.Settings", default=Any)
 class Enricher(Configurable[S], ABC):
     """Base class of enrichers, which are sources of information about entities.
 
-    One instance serves each [enrichers.<name>]. A class that is `standing` and has no table gets
-    one instance under its `name`.
+    One instance serves each table [enrichers.<name>]. If a class is `standing` and has no table,
+    Tocsin creates one instance with the class's `name`.
 
     All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
@@ -38,14 +38,15 @@ class Enricher(Configurable[S], ABC):
         cache_for: Duration = Field(
             default=timedelta(days=1),
             ge=timedelta(0),
-            description="Time to cache results; 0s for no cache. Online enrichers only.",
+            description="How long Tocsin caches results; 0s disables the cache. Applies only to "
+            "online enrichers.",
         )
         requests_per_minute: int = Field(
             default=60,
             ge=1,
             le=100_000,
-            description="Maximum number of entities per minute across all nodes. Online "
-            "enrichers only.",
+            description="Maximum number of entities that Tocsin looks up per minute across all "
+            "nodes. Applies only to online enrichers.",
         )
         timeout: Duration = Field(
             default=timedelta(seconds=20),
@@ -55,13 +56,13 @@ class Enricher(Configurable[S], ABC):
         )
         max_tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
-            description="Strictest Traffic Light Protocol marking of entities to look up. Online "
-            "enrichers only.",
+            description="Strictest Traffic Light Protocol marking of the entities that Tocsin "
+            "looks up. Applies only to online enrichers.",
         )
         max_pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
-            description="Strictest Permissible Actions Protocol marking of entities to look up. "
-            "Online enrichers only.",
+            description="Strictest Permissible Actions Protocol marking of the entities that "
+            "Tocsin looks up. Applies only to online enrichers.",
         )
 
         @property
@@ -70,8 +71,8 @@ class Enricher(Configurable[S], ABC):
             return Marking(self.max_tlp, self.max_pap)
 
     name: ClassVar[str]
-    """The name of the enricher, for the setting `kind`. The ledger uses the name of the table
-    instead, if the enricher has a table in the configuration."""
+    """The name of the enricher, for the setting `kind`. If the enricher has a table in the
+    configuration, the ledger uses the name of the table instead."""
     kinds: ClassVar[frozenset[EntityKind]]
     """The supported entity kinds."""
     online: ClassVar[bool] = False

@@ -38,7 +38,7 @@ class IntakePush:
 
     provider: str
     key: str
-    """Identifies the push within the provider: two pushes with the same key are the same push."""
+    """The ID of the push within the provider. Pushes with the same key count as one push."""
     received_at: datetime
     body: bytes
 
@@ -67,8 +67,9 @@ class IntakePage:
 class Intake(Configurable[S], ABC):
     """Base class of intakes, which accept pushes while the database is not available.
 
-    One instance serves [intake]. Keep an accepted push long after Tocsin has stored it, because a
-    restored backup of the database continues from an older position.
+    One instance serves the table [intake]. Keep each accepted push for a long time after Tocsin has
+    stored it. If an operator restores a backup of the database, Tocsin continues from an older
+    position.
 
     All methods run in the event loop of the node, and must not block it.
     """
@@ -98,8 +99,8 @@ class Intake(Configurable[S], ABC):
     async def check(self) -> Health:
         """Return whether accepted pushes are safe.
 
-        Report every way to lose pushes as a problem. Raises `TryLater` if the servers do not
-        respond.
+        Report every condition that can cause the loss of pushes as a problem. Raises `TryLater` if
+        the servers do not respond.
         """
 
     @abstractmethod

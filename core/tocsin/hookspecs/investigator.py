@@ -34,7 +34,9 @@ class QueryClient(Protocol):
         ...
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return the result of a question; does not raise if there is no answer."""
+        """Return the result of a question. If there is no answer, the result contains the
+        reason.
+        """
         ...
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
@@ -42,7 +44,7 @@ class QueryClient(Protocol):
         ...
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Record a conclusion with its evidence; return the step, to cite as evidence."""
+        """Record a conclusion with its evidence, and return its step, which you can cite."""
         ...
 
 
@@ -52,8 +54,8 @@ S = TypeVar("S", bound="Investigator.Settings", default=Any)
 class Investigator(Configurable[S], ABC):
     """Base class of investigators, which ask questions only through the query client.
 
-    The same inquiry and the same results must lead to the same report. An investigator uses no
-    clock, no files and no random numbers, and keeps no state between runs.
+    The same inquiry and the same results must lead to the same report. An investigator must use no
+    clock, no files and no random numbers, and must keep no state between runs.
 
     All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
@@ -64,7 +66,7 @@ class Investigator(Configurable[S], ABC):
 
         plugin: str = Field(
             default="investigator",
-            description="Plugin that provides the investigator; it must be enabled.",
+            description="Name of the enabled plugin that provides the investigator.",
         )
         at_once: int = Field(
             default=4, ge=1, le=100, description="Maximum number of concurrent sessions on a node."

@@ -9,7 +9,7 @@ from tocsin.model import MessageButton
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAction:
-    """A button that a person pressed, in an authentic request of the receiver."""
+    """A button that a person pressed, as reported in an authentic request of the receiver."""
 
     request_id: str
     """ID of the request, unique among the requests to all destinations, such as its signature; at

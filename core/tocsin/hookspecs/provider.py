@@ -77,11 +77,10 @@ S = TypeVar("S", bound="Provider.Settings", default=Any)
 
 
 class Provider(Configurable[S], ABC):
-    """Base class of providers, which connect to a SIEM; one instance serves each
-    [providers.<name>].
+    """Base class of providers, which connect to SIEMs.
 
-    Only one node at a time reads a provider. The node reads the provider's streams one after
-    another.
+    One instance serves each table [providers.<name>]. Only one node at a time reads a provider. The
+    node reads the provider's streams one after another.
 
     All methods run in the event loop of the node, and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.

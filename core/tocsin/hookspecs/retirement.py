@@ -23,8 +23,7 @@ class ApiRetirement:
     source: str
     """The vendor's page with the announcement."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings with which the provider uses this API. If empty, the provider always uses this API.
-    """
+    """Settings with which the provider uses this API; if empty, the provider always uses it."""
 
     def applies(self, settings: Any) -> bool:
         """Return whether a provider with these settings uses this API."""

@@ -29,7 +29,7 @@ class HttpResponse:
 
 
 class HttpClient(Protocol):
-    """Guarded HTTP client, which limits sizes and times, and ignores redirects and cookies."""
+    """Guarded HTTP client that limits sizes and times, and ignores redirects and cookies."""
 
     def check_url(self, url: str) -> None:
         """Check without network access whether requests to `url` are allowed.
@@ -85,8 +85,8 @@ class Sockets(Protocol):
     ) -> socket.socket:
         """Return a connected non-blocking socket, which the caller closes.
 
-        `plain` states that the caller does not start TLS. Tocsin then allows no public address
-        outside `allow_networks`. Raises `Misconfigured` if the address is not allowed, and
+        Set `plain` if the caller does not start TLS. Tocsin then allows a public address only if it
+        is inside `allow_networks`. Raises `Misconfigured` if the address is not allowed, and
         `TryLater` if nothing responds.
         """
         ...
@@ -118,8 +118,8 @@ class AttemptLog(Protocol):
     async def last_answer(self, delivery_id: str) -> bytes:
         """Return the latest `response` of an attempt since the delivery last succeeded.
 
-        Empty if there is none. A channel can store data for its next attempt in the `response` of
-        an error.
+        Returns an empty value if there is none. A channel can store data for its next attempt in
+        the `response` of an error.
         """
         ...
 
@@ -191,6 +191,6 @@ class Tools:
     environment: Environment = field(default_factory=Environment)
     """Identifies internal and well-known entities."""
     knowledge: Knowledge = field(default_factory=NoKnowledge)
-    """Knowledge about entities, for enrichers only. Empty for other plugins."""
+    """Knowledge about entities; empty for all plugins except enrichers."""
     attempts: AttemptLog = field(default_factory=NoAttempts)
-    """Earlier attempts; for channels only."""
+    """Results of earlier delivery attempts; empty for all plugins except channels."""

@@ -39,7 +39,7 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
 
 class MappingTemplate:
-    """Maps JSON to incidents; raises ValueError if the template is not a valid mapping.
+    """Maps JSON to incidents. The constructor raises ValueError for an invalid template.
 
     Tocsin shows `source` as the source of records that cannot be mapped. `records` is the member of
     a body that contains the list of records, or an empty string if the body itself is the list.
@@ -57,9 +57,9 @@ class MappingTemplate:
         """Map the content, and yield incidents in batches, then the rejected records.
 
         An incident without a time gets the time `now`. Each step of the iteration is slow, so run
-        it in a thread. Raises `Refused` before the first batch if the content is not JSON or too
-        large, or if all incidents are invalid. Also raises `Refused` if the mapping fails, possibly
-        after earlier batches.
+        each step in a thread. Raises `Refused` before the first batch if the content is not JSON or
+        too large, or if all incidents are invalid. Also raises `Refused` if the mapping fails,
+        possibly after earlier batches.
         """
         body = _parse_body(content, self._records)
         rejects = _Rejects(self._source, content)

@@ -15,18 +15,18 @@ Status = Annotated[int, Field(ge=100, le=599)]
 
 
 class Idempotency(Vocabulary):
-    """How duplicate objects for one event are avoided."""
+    """Method that prevents duplicate objects for one event."""
 
     NATIVE = "native"
     """The receiver recognizes a repeated request by a key, and merges the request or rejects it."""
     SEARCH = "search"
     """The channel searches for an existing object before it creates one."""
     NONE = "none"
-    """Duplicates are possible: consumers can recognize them by the event ID in the body."""
+    """Duplicates are possible. Consumers can recognize duplicates by the event ID in the body."""
 
 
 class Verification(Vocabulary):
-    """Basis on which the templates were tested."""
+    """Counterpart with which the templates were tested."""
 
     REAL = "real"
     """The receiver itself."""
@@ -51,31 +51,33 @@ class AnswerCondition(_ContractModel):
 
 
 class AnswerRules(_ContractModel):
-    """Interpretation of the receiver's responses, in addition to their status."""
+    """Rules that interpret the receiver's responses, in addition to their statuses."""
 
     success: tuple[AnswerCondition, ...] = ()
     """The conditions that a 2xx response must all meet to count as a success."""
     accepted: tuple[Status, ...] = ()
     """The 2xx statuses that prove receipt without the event ID. If this tuple or `event_id` is set,
-    a response with any other 2xx status must contain the event ID."""
+    Tocsin retries after a response with any other 2xx status, unless the response contains the
+    event ID."""
     event_id: Pointer | None = None
-    """The location of the event ID in a 2xx response, as proof of receipt."""
+    """The location of the event ID in a 2xx response, which proves receipt."""
     text: str | None = None
-    """The expected text of a 2xx response."""
+    """The text that a 2xx response must have to count as a success."""
     remote_id: Pointer | None = None
     """The location of the receiver's ID for the created object, required in a 2xx response."""
     known: AnswerCondition | None = None
     """The condition under which a response reports that the object already exists. Such a response
-    counts as a success, whatever its status.
+    counts as a success, regardless of its status.
     """
     no_proof: str | None = Field(default=None, min_length=1, max_length=500)
-    """The reason why a 2xx response cannot prove more, for the receiver's page."""
+    """The reason why a 2xx response does not prove success, for the receiver's documentation
+    page."""
     permanent: tuple[Status, ...] = ()
     """Statuses after which Tocsin does not retry, because a retry would fail again."""
 
 
 class Contract(_ContractModel):
-    """Contract of one receiver, as data."""
+    """Contract of one receiver, which describes its requests and responses."""
 
     name: str = Field(min_length=1, max_length=100)
     """The name of the receiver."""
@@ -90,14 +92,14 @@ class Contract(_ContractModel):
     channel: str | None = None
     """The channel that delivers to the receiver, if a `webhook` cannot."""
     headers: Mapping[str, str] = Field(default_factory=dict)
-    """Required headers, each with an environment variable for its value."""
+    """Required headers, each with the name of an environment variable for its value."""
     headers_are_chosen: bool = False
     """Whether the operator of the receiver decides which headers are required."""
     secret_url: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]*$")
-    """An environment variable for the whole URL, if the URL itself is the secret."""
+    """The name of an environment variable for the whole URL, if the URL itself is the secret."""
     body_secrets: Mapping[str, str] = Field(default_factory=dict)
-    """Secret members of the body, each with an environment variable for its value; no template
-    contains these members."""
+    """Secret members of the body, each with the name of an environment variable for its value. No
+    template contains these members."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
     """Further settings for a destination, such as the receiver's rate limit."""
     notes: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ class EventType(Vocabulary):
 class ChangeType(Vocabulary):
     """Changes that plugins and destinations can follow.
 
-    Changes use the delivery queue, but receivers get no envelope for them.
+    Tocsin queues changes in the same way as events, but sends no envelope for them.
     """
 
     INCIDENT_CHANGED = "incident-changed"
@@ -120,7 +120,8 @@ class Event:
     def severity(self) -> Severity:
         """The severity of the incident; for a completed run, a severity based on the risk score.
 
-        A failed run counts as Medium, and a disabled schedule as High, because it no longer runs.
+        A failed run counts as Medium, and a disabled schedule as High, because the schedule no
+        longer runs.
         """
         if self.event_type is EventType.SCHEDULE_DISABLED:
             return Severity.HIGH
@@ -151,10 +152,11 @@ class Delivery:
     attempt: int
     """The number of the attempt, counted from 1."""
     remote_id: str | None
-    """The receiver's ID of the object from an earlier delivery about this subject, or None."""
+    """The receiver's ID of the object from an earlier delivery about this subject, or None if there
+    is none."""
     tried_at: datetime | None = None
     """Latest possible start of earlier attempts, including attempts of nodes that crashed; None if
-    there was no attempt. A search might not find the results of these attempts yet."""
+    there was no earlier attempt. A search might not find the results of these attempts yet."""
     previous_remote_id: str | None = None
     """The receiver's ID of the object from an earlier success of this delivery, if the delivery is
     replayed; otherwise, None."""

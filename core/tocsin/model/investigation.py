@@ -46,7 +46,7 @@ class QueryOutcome(Vocabulary):
 
     ANSWERED = "answered"
     UNAVAILABLE = "unavailable"
-    """The source was unreachable, too busy, or too slow."""
+    """The source was unreachable, too busy or too slow."""
     REFUSED = "refused"
     """The credentials, the configuration or the marking of an entity does not allow the
     question."""

@@ -22,9 +22,11 @@ class NodeKind(Vocabulary):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the graph. `kind` is an entity kind or a NodeKind; `value` is unique in the kind.
+    """A node of the graph. `kind` is an entity kind or a NodeKind; `value` is unique within the
+    kind.
 
-    The value of an incident is its number, of a session its ID, and of a technique its ATT&CK ID.
+    The value of an incident is its number, the value of a session is its ID, and the value of a
+    technique is its ATT&CK ID.
     """
 
     kind: str
@@ -64,13 +66,13 @@ class RelationType(Vocabulary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """A relation between two entities, as reported by a SIEM's event or an enricher."""
+    """A relation between two entities that a SIEM's event or an enricher reports."""
 
     source: Entity
     type: RelationType
     target: Entity
     at: datetime | None = None
-    """The time of the relation; None if it is not known."""
+    """The time of the relation; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +85,11 @@ class Edge:
     first_seen: datetime
     last_seen: datetime
     count: int
-    """The relation was observed at least this many times; 1 for an edge from an incident's data.
+    """The minimum number of times that the relation was observed; 1 for an edge from an incident's
+    data.
 
-    Tocsin does not count an observation between the known `first_seen` and `last_seen`, because it
-    can be a repetition.
+    Tocsin does not count an observation between the known `first_seen` and `last_seen`, because the
+    observation can be a repetition.
     """
     known_from: tuple[str, ...]
     """The latest origins, latest first: incidents, such as `incident:7`, and steps in the ledger of
@@ -191,6 +194,6 @@ class Enrichment:
     techniques: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
     facts: Mapping[str, Json] = field(default_factory=dict)
-    """The facts behind the summary, in the terms of the source."""
+    """The facts behind the summary, with the names that the source uses."""
     link: str | None = None
-    """A link for human readers."""
+    """The URL of a page about the entity."""

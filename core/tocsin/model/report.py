@@ -12,7 +12,7 @@ from tocsin.model.vocabulary import Severity, Vocabulary
 
 
 class Persona(Vocabulary):
-    """Audience of a session; determines depth and contents of the report."""
+    """Audience of a session, which determines the depth and the contents of the report."""
 
     ANALYST = "analyst"
     THREAT_HUNTER = "threat-hunter"
@@ -69,7 +69,7 @@ class Finding:
     """A finding of an investigation."""
 
     id: str
-    """`F1` and so on, in the report's order."""
+    """The ID of the finding: `F1` for the first finding in the report, `F2` for the second."""
     kind: str
     """The rule that produced the finding, such as `shared-entity`."""
     title: str
@@ -111,8 +111,8 @@ class EntityAssessment:
     internal: bool = False
     well_known: bool = False
     depth: int = 0
-    """The number of pivots to the entity; 0 for entities in the query and in the incidents of the
-    query."""
+    """The number of pivots that lead to the entity; 0 for entities in the query and in the
+    incidents of the query."""
     incident_count: int = 0
     first_seen: datetime | None = None
     last_seen: datetime | None = None

@@ -150,7 +150,9 @@ class ApiSettings(PluginSettings):
         description="File with the private key of the client certificate, if the certificate's "
         "file does not contain the key.",
     )
-    proxy: Annotated[str, FileOnly] | None = Field(default=None, description="HTTP proxy to use.")
+    proxy: Annotated[str, FileOnly] | None = Field(
+        default=None, description="URL of the HTTP proxy for all requests."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tocsin.testing.vendor_api import VendorApi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteObject:
-    """A vendor-neutral object in the receiver."""
+    """An object in the receiver, in a vendor-neutral form."""
 
     id: str
     """The ID that receipts contain as `remote_id`."""
@@ -31,7 +31,7 @@ class RemoteObject:
 
 
 class ReceiverSimulator(VendorApi):
-    """API of one receiver; `async with` serves it at `url`."""
+    """Simulated API of one receiver, which `async with` serves at `url`."""
 
     search_delay: ClassVar[timedelta] = timedelta(0)
     """The delay before a search finds new objects; see `is_searchable`."""
@@ -52,7 +52,7 @@ class ReceiverSimulator(VendorApi):
 
     @abstractmethod
     def remove(self, identifier: str) -> None:
-        """Remove an object, as a person would."""
+        """Remove an object, to simulate a deletion by a person."""
 
     # used by its handlers
 
@@ -67,7 +67,9 @@ class ReceiverSimulator(VendorApi):
     # used by tests
 
     def fail(self, fault: Fault, *, after: int = 0) -> None:
-        """Make one request fail: the next one, or the one that follows `after` other requests."""
+        """Make one request fail: the next request, or the request that follows `after` other
+        requests.
+        """
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:

@@ -152,7 +152,7 @@ class Siem:
         self._comments.setdefault(identifier, []).append(text)
 
     def comments(self, identifier: str) -> list[str]:
-        """Return the comments on an incident, in the order of writing."""
+        """Return the comments on an incident, in the order in which they were written."""
         return list(self._comments.get(identifier, ()))
 
     def truth(self) -> dict[str, Case]:

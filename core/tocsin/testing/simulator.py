@@ -41,7 +41,7 @@ class _PageToken:
 
 
 class Simulator(VendorApi):
-    """API of one SIEM; `async with` serves it at `url`."""
+    """Simulated API of one SIEM, which `async with` serves at `url`."""
 
     most_per_page: ClassVar[int] = 100
     """The page limit of the vendor, which also applies if a client requests more records."""
@@ -173,12 +173,12 @@ class Simulator(VendorApi):
         self._faults.clear()
 
     def forget(self) -> None:
-        """Drop every session and every page token, as a restart does."""
+        """Drop every session and every page token, to simulate a restart."""
         self._sessions.clear()
         self._places.clear()
 
     async def hang_up(self) -> None:
-        """Refuse connections until `listen`."""
+        """Refuse connections until `listen` is called."""
         await self._server.hang_up()
 
     async def listen(self) -> None:

@@ -22,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[Any]]
 
 
 class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
-    """Error response; raise it in a handler."""
+    """Error response of a simulator; raise it in a request handler."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
@@ -33,7 +33,7 @@ class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a m
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that arrived."""
+    """A request that the server received."""
 
     at: datetime
     method: str

@@ -77,8 +77,8 @@ class CapabilityRules(HttpConformance):
     async def test_refused_details_lose_no_incident(self) -> None:
         """If the SIEM refuses the details of an incident, all incidents still arrive.
 
-        Details can be deleted or restricted. If the provider requested them again and again, it
-        would block the feed.
+        Details can be deleted or restricted. If the provider repeated the request until it
+        succeeds, it would block the feed.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):
@@ -104,7 +104,8 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_returns_its_window(self) -> None:
         """`backfill` returns all changes in its window, and no others.
 
-        Operators fill a known gap. Records outside the gap would raise alerts about old incidents.
+        Operators use backfills to fill known gaps. Records outside a gap would raise alerts about
+        old incidents.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             window, inside, outside = _past_window(self, harness)

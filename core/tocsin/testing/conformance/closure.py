@@ -50,7 +50,7 @@ class ClosureRules(ObjectChannelSuite):
     async def test_recovered_failures_are_closed_on_request(self) -> None:
         """With `close_recovered`, a completed run closes the object of its schedule's failures.
 
-        The failure is resolved, and the next failure creates a new object.
+        The failure is resolved. The next failure creates a new object.
         """
         async with self.harness(close_recovered=True) as harness:
             await harness.bring(harness.failed(1))

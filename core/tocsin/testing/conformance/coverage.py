@@ -93,10 +93,10 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_a_siem_whose_clock_is_ahead_is_read(self) -> None:
-        """Everything arrives promptly from a SIEM whose clock is five minutes ahead.
+        """All changes arrive promptly from a SIEM whose clock is five minutes ahead.
 
-        This SIEM writes times that are in the future for the local clock. A provider that relies on
-        the local clock would delay or lose the changes.
+        The times from this SIEM are in the future according to the local clock. A provider that
+        relies on the local clock would delay or lose the changes.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = _SKEW
@@ -108,10 +108,10 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_a_siem_whose_clock_is_behind_is_read(self) -> None:
-        """Everything arrives from a SIEM whose clock is five minutes behind.
+        """All changes arrive from a SIEM whose clock is five minutes behind.
 
-        This SIEM writes times that are five minutes old for the local clock, so a new change can
-        belong to an interval that was already read.
+        According to the local clock, the time of a new change from this SIEM is five minutes in the
+        past, so the change can belong to an interval that was already read.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = -_SKEW

@@ -93,7 +93,7 @@ class DeliveryRules(ScenarioSuite):
         """If any single request fails, the retries end with the same result as a delivery without
         failures.
 
-        A ticket with half of its observables looks complete.
+        Otherwise, a ticket could lack some of its observables and still look complete.
         """
         await self._expect_same(_WRONG)
 

@@ -25,9 +25,9 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_not_found_means_no_enrichment(self) -> None:
-        """A 404 response results in no enrichment.
+        """For a 404 response, the enricher returns no enrichment.
 
-        Most sources answer 404 for unknown entities. An exception would add a gap to every report.
+        Most sources return 404 for unknown entities. An exception would add a gap to every report.
         """
         async with self.served_harness() as harness:
             harness.fault = HTTPStatus.NOT_FOUND
@@ -38,7 +38,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_throttling_is_waited_out(self) -> None:
         """A 429 response raises `TryLater` with `throttled` and the delay in Retry-After.
 
-        Tocsin then pauses all requests to this enricher for that time.
+        Tocsin then pauses all requests of this enricher for that time.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -77,8 +77,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_error_with_status_200_raises(self) -> None:
         """A 200 response with `{"error": ...}` raises an error.
 
-        JSON-RPC, GraphQL and many gateways report errors like this. If the response counted as "no
-        data", entities would look harmless.
+        JSON-RPC, GraphQL and many gateways report errors in this way. If the response counted as
+        "no data", entities would look harmless.
         """
         async with self.served_harness() as harness:
             harness.alter = lambda _: {"error": {"code": 500, "message": "internal error"}}
@@ -110,7 +110,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_unreachable_server_is_temporary(self) -> None:
         """An unreachable server raises `TryLater`.
 
-        The report then lists the gap, and a later report can contain the answer.
+        The report then lists the gap, and a later report can contain the enrichment.
         """
         async with self.served_harness() as harness:
             await harness.hang_up()

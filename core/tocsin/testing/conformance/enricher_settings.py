@@ -18,9 +18,9 @@ class EnricherSettingsRules(EnricherSuite):
 
     @rule
     async def test_name_kinds_and_batch_are_declared(self) -> None:
-        """An enricher declares a name, entity kinds, and a batch size of at least one.
+        """An enricher declares a name, entity kinds and a batch size of at least one.
 
-        Tocsin uses these values, and reports and ledgers cite the name.
+        Tocsin uses these values for queries, and shows the name in reports and ledgers.
         """
         kind = self.enricher
         expect(getattr(kind, "name", ""), "no name")

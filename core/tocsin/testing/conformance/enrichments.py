@@ -56,7 +56,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_unknown_entities_have_no_enrichment(self) -> None:
         """Unknown entities have no enrichment.
 
-        Enrichments with the text "unknown" fill reports and hide useful enrichments.
+        Enrichments without information fill reports and hide useful enrichments.
         """
         if not self.unknown:
             does_not_apply("the source knows every entity")
@@ -143,7 +143,8 @@ class EnrichmentRules(EnricherSuite):
     async def test_a_member_of_another_type_is_handled(self) -> None:
         """A response member of an unexpected type is ignored, or raises `Broken`.
 
-        Vendors change types between versions, and Tocsin logs any other exception as a bug.
+        Vendors change types between versions. Tocsin logs any other exception as a bug of the
+        enricher.
         """
         async with self.served_harness() as harness:
             await harness.ask(self.known)

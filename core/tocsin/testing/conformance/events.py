@@ -162,7 +162,8 @@ class EventRules(Conformance):
     async def test_event_searches_do_not_affect_reads(self) -> None:
         """Event queries do not affect regular reads, even across a restart.
 
-        Investigations can query at any time. The same records must still become incidents.
+        Investigations can query events at any time. The records that a query returns must still
+        become incidents.
         """
         async with self.harness() as harness:
             harness.put_many(PAGE)
@@ -210,8 +211,8 @@ class HttpEventRules(HttpConformance):
     async def test_an_unreachable_siem_fails_event_searches(self) -> None:
         """`events` raises `TryLater` if the SIEM is unreachable.
 
-        Analysts repeat an investigation if the report lists a gap, but trust a report without
-        events.
+        If a report lists a gap, analysts repeat the investigation. If a report only lacks events,
+        they trust it.
         """
         async with self.harness() as harness:
             _log_events(self, harness, 30)

@@ -42,7 +42,7 @@ class FailureRules(HttpConformance):
     async def test_maintenance_is_waited_out(self) -> None:
         """A 503 response with Retry-After raises `TryLater` with that delay.
 
-        With this header, SIEMs announce the end of their maintenance.
+        In this header, SIEMs state when their maintenance ends.
         """
         await self._expect_delay(Fault.UNAVAILABLE)
 
@@ -148,7 +148,7 @@ class FailureRules(HttpConformance):
     async def test_an_error_with_status_200_is_not_an_empty_list(self) -> None:
         """A 200 response with `{"error": ...}` raises an error, and no data is lost.
 
-        JSON-RPC, GraphQL and many gateways report errors like this.
+        JSON-RPC, GraphQL and many gateways report errors in this way.
         """
         async with self._begun() as harness:
             as_it_was = harness.alter_answer

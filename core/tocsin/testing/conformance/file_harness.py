@@ -20,7 +20,7 @@ class FileConformance(Conformance):
     """Base of the rules for providers that follow files."""
 
     file_name = "feed.json"
-    """The name that the writing program gives to its file."""
+    """The name that the program gives to the file that it writes."""
 
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
@@ -41,14 +41,15 @@ class FileConformance(Conformance):
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
     def rotate(self, path: Path) -> Path:
-        """Rotate the file as the writing program does, and return its new path.
+        """Rotate the file in the same way as the program that writes it, and return its new path.
 
         Default: suffix `.1`.
         """
         return path.rename(path.with_name(f"{path.name}.1"))
 
     def compress(self, path: Path) -> Path:
-        """Compress a rotated file as the writing program does, and return its new path.
+        """Compress a rotated file in the same way as the program that writes it, and return its new
+        path.
 
         Default: gzip.
         """

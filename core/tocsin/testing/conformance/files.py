@@ -104,7 +104,7 @@ class FileRules(FileConformance):
     async def test_a_rotated_file_is_not_read_again(self) -> None:
         """A file that is renamed or compressed after it was read is not read again.
 
-        If the name identified the file, Tocsin would read the lines of a day again after each
+        If the provider identified files by name, it would read the lines of a day again after each
         nightly rotation.
         """
         async with self.harness() as harness:

@@ -36,7 +36,7 @@ class IntakeRules:
         """Run empty servers, and yield the settings with which the intake reaches them."""
 
     async def lose_stream(self) -> None:
-        """Delete all data of the servers, as the loss of a disk would."""
+        """Delete all data of the servers, to simulate the loss of a disk."""
         does_not_apply("the servers cannot lose their data")
 
     async def stop_servers(self) -> None:
@@ -44,7 +44,7 @@ class IntakeRules:
         does_not_apply("there are no servers")
 
     async def lose_on_the_way(self, body: bytes) -> None:  # noqa: ARG002 - for harnesses
-        """Disconnect the intake, once, as soon as the servers send it a push with this body."""
+        """Disconnect the intake once, as soon as the servers send it a push with this body."""
         does_not_apply("no network between the intake and the servers can lose a push")
 
     @asynccontextmanager

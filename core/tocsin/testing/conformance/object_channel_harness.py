@@ -48,8 +48,8 @@ class ObjectChannelSuite(ChannelSuite):
 class ObjectChannelHarness(ChannelHarness):
     """One test run of a channel; `async with` sets it up and cleans up.
 
-    `bring` delivers an event as the service does: it repeats attempts until one succeeds, and
-    stores the receiver's ID for the object of each subject.
+    In the same way as the service, `bring` repeats attempts to deliver an event until one succeeds,
+    and stores the receiver's ID for the object of each subject.
     """
 
     def __init__(self, suite: ObjectChannelSuite, settings: Mapping[str, Any]) -> None:

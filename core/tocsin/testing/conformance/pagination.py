@@ -36,8 +36,8 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_short_page_is_not_the_last(self) -> None:
-        """A page with fewer records than requested does not count as the last page, unless the
-        SIEM states that it is.
+        """A page with fewer records than requested does not count as the last page, unless the SIEM
+        states that this page is the last one.
 
         SIEMs filter records after they split them into pages, and return smaller pages under load.
         """
@@ -55,7 +55,8 @@ class PaginationRules(HttpConformance):
     async def test_a_page_without_valid_records_is_not_the_last(self) -> None:
         """A page on which every record is rejected does not count as the last page.
 
-        If only accepted records counted, the read would end at this page and lose all later pages.
+        If the provider counted only accepted records, the read would end at this page, and all
+        later pages would be lost.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(PAGE)
@@ -97,7 +98,8 @@ class PaginationRules(HttpConformance):
     async def test_changes_during_pagination_arrive(self) -> None:
         """An incident that changes during pagination arrives in its latest version.
 
-        The incident moves within the list, and could be read in its old version or not at all.
+        The incident moves within the list during the read, so the provider could read its old
+        version, or miss the incident.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             cases = harness.put_many(3 * PAGE)

@@ -41,7 +41,7 @@ class PushConformance(Conformance):
 
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case, as the sender sends it."""
+        """Return the record of a case in the format of the sender."""
 
     def body(self, *records: dict[str, Any]) -> bytes:
         """Return the body of a request with these records. Default: a JSON list."""
@@ -69,7 +69,7 @@ class PushHarness(Harness):
         return self._suite.settings()
 
     def render(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case, as the sender sends it."""
+        """Return the record of a case in the format of the sender."""
         return self._suite.record(case)
 
     def keep(self, case: Case) -> Case:

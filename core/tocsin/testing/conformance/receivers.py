@@ -66,7 +66,8 @@ class ReceiverRules(ScenarioSuite):
         """A 500 response, HTML or a truncated response raises an error after which Tocsin retries,
         never `Refused`.
 
-        A login page with status 200 is not a receipt.
+        A proxy can return such a response, for example a login page, although the receiver has not
+        accepted the event.
         """
         for fault in (Fault.ERROR, Fault.LOGIN_PAGE, Fault.TRUNCATED, Fault.CUT):
             async with self.harness() as harness:

@@ -119,7 +119,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_an_incident_with_an_unknown_status_is_read(self) -> None:
-        """An incident with an unknown status is read, with the status in `raw_status`.
+        """An incident with an unknown status is read, and `raw_status` contains the status.
 
         Some vendors let their customers define statuses, so no mapping knows all statuses.
         """

@@ -17,9 +17,9 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_a_revoked_session_is_replaced(self) -> None:
-        """After a 401 during a read, the provider signs in again, once, and the read continues.
+        """After a 401 during a read, the provider signs in again once, and the read continues.
 
-        Sessions can end at any time, and the provider can recover without an operator.
+        Sessions can end at any time, and the provider must recover without an operator.
         """
         async with self.harness() as harness:
             _has_sessions(harness)
@@ -69,7 +69,7 @@ class SessionRules(HttpConformance):
     async def test_wrong_credentials_are_refused(self) -> None:
         """Wrong credentials raise `CredentialsRefused` after few requests.
 
-        Repeated attempts can lock the account, and the lock hides the cause.
+        Repeated attempts can lock the account, and the lock then hides the original cause.
         """
         async with self.harness() as harness:
             await harness.restart(**harness.wrong_settings())
@@ -116,7 +116,7 @@ class SessionRules(HttpConformance):
     async def test_check_reports_an_unreachable_siem(self) -> None:
         """`check` reports an unreachable SIEM.
 
-        Wrong names, ports and firewall rules are the most common mistakes.
+        Wrong host names, wrong ports and missing firewall rules are the most common mistakes.
         """
         async with self.harness() as harness:
             await harness.hang_up()

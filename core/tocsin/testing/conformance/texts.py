@@ -35,7 +35,7 @@ class TextRules(Conformance):
 
     @rule
     async def test_hostile_text_is_read(self) -> None:
-        """An incident arrives even if its title contains NUL, markup, commands, or text in any
+        """An incident arrives even if its title contains NUL, markup, commands or text in any
         writing system.
 
         Attackers can influence titles. If such an incident were rejected, attackers could hide

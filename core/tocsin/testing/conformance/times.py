@@ -82,7 +82,8 @@ class TimeRules(Conformance):
         """A timestamp without a time zone counts as UTC or is rejected, regardless of the local
         time zone.
 
-        If the timestamp counted as local time, it would be wrong by hours, and shift twice a year.
+        If the timestamp counted as local time, it would be wrong by hours, and the error would
+        change with daylight saving time.
         """
         async with self.harness() as harness:
             _has_times(harness)
