@@ -35,6 +35,8 @@ _TWICE = {
     "ID, which is in the body and in the header `webhook-id`.",
 }
 _BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, even for a duplicate."
+_FORMATS = {"cloudevents", "email", "envelope", "ocsf"}
+"""Templates for a format, which any receiver can accept."""
 _DOCUMENT = re.compile(r"docs/soar/([\w/-]+\.md)")
 """Page that a note of a contract names."""
 _TRIED = {
@@ -75,14 +77,15 @@ def page(receiver: str) -> str:
 
 def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     yield from (f"# {contract.name}", "")
-    documentation = f"[this documentation]({contract.documentation})"
-    yield f'Use `template = "{receiver}"`. The template follows {documentation}.'
+    source = "this specification" if receiver in _FORMATS else "the receiver's documentation"
+    documentation = f"[{source}]({contract.documentation})"
+    yield f'Set `template = "{receiver}"`. The template follows {documentation}.'
     yield from ("", "## Setup at the receiver", "")
     yield from (f"- {_DOCUMENT.sub(_link, note)}" for note in contract.notes)
     yield from ("", "## Configuration", "", "```toml", *_destination(receiver, contract), "```")
     if contract.channel:
         channel = f"[the channel `{contract.channel}`]({_channel_page(contract)})"
-        yield from ("", f"This receiver requires {channel}; a `webhook` cannot deliver to it.")
+        yield from ("", f"This receiver requires {channel}. A `webhook` cannot deliver to it.")
     yield from (
         "",
         "## Body",
@@ -138,8 +141,8 @@ def _picture(receiver: str, contract: Contract) -> Iterator[str]:
             "",
             f"![A new incident in {contract.name}, approximately](pictures/{receiver}.png)",
         )
-        differs = f"{contract.name} might display it differently."
-        yield from ("", f"The picture shows the following body. {differs}")
+        shown = f"The picture shows approximately how {contract.name} displays the following body."
+        yield from ("", shown)
 
 
 def _destination(receiver: str, contract: Contract) -> Iterator[str]:
@@ -183,15 +186,17 @@ def _answers(contract: Contract) -> Iterator[str]:
     if answer.no_proof:
         yield f"- Meaning of a 2xx response: {answer.no_proof}"
     if answer.remote_id:
-        yield f"- Remote ID: Tocsin stores the value at `{answer.remote_id}` with the delivery."
+        yield f"- Remote ID: Tocsin stores the value at `{answer.remote_id}` as the remote ID of the delivery."
     if answer.known:
         yield (
             f"- A response with `{answer.known.pointer}` is a success, regardless of its status: "
             "the receiver already has the event."
         )
     if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
-        statuses = ", ".join(map(str, refused))
-        yield f"- {statuses}: Tocsin does not retry. The delivery is dead, but you can replay it."
+        *others, last = map(str, refused)
+        statuses = " or ".join([*filter(None, [", ".join(others)]), last])
+        dead = "Tocsin does not retry the delivery, and marks it as dead"
+        yield f"- Status {statuses}: {dead}. You can replay the delivery after you fix the cause."
     yield "- Any other response: see [Webhooks](../webhooks.md#responses)."
 
 
