@@ -186,7 +186,8 @@ def _answers(contract: Contract) -> Iterator[str]:
     if answer.no_proof:
         yield f"- Meaning of a 2xx response: {answer.no_proof}"
     if answer.remote_id:
-        yield f"- Remote ID: Tocsin stores the value at `{answer.remote_id}` as the remote ID of the delivery."
+        stored = f"Tocsin stores the value at `{answer.remote_id}` as the remote ID of the delivery"
+        yield f"- Remote ID: {stored}."
     if answer.known:
         yield (
             f"- A response with `{answer.known.pointer}` is a success, regardless of its status: "

@@ -45,21 +45,21 @@ ChangesInterval = Annotated[
 ]
 ChangesAge = Annotated[
     Duration,
-    Field(gt=timedelta(0), description="Age up to which records are checked for changes."),
+    Field(gt=timedelta(0), description="Maximum age of the records that are checked for changes."),
 ]
 SettleDelay = Annotated[
     Duration,
     Field(
         le=timedelta(days=1),
-        description="Minimum age of a record to be read, so that searches find it.",
+        description="Minimum age of the records that are read, so that searches find all of them.",
     ),
 ]
 RefreshAges = Annotated[
     tuple[Duration, ...],
     Field(
         max_length=10,
-        description="Ages at which to refresh a new incident, in addition to the checks for "
-        "changes.",
+        description="Ages of a new incident at which Tocsin reads it again, in addition to the "
+        "checks for changes.",
     ),
 ]
 

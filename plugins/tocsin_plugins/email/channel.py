@@ -22,19 +22,23 @@ MOST_TOGETHER = 64
 class EmailSettings(Channel.Settings):
     """Settings of an e-mail destination."""
 
-    host: Host = Field(description="Mail server that accepts outgoing mail.")
+    host: Host = Field(description="Host name of the mail server that accepts outgoing emails.")
     port: int | None = Field(
         default=None,
         ge=1,
         le=65_535,
-        description="Port; 587 by default, 465 with `implicit`, 25 with `none`.",
+        description='Port of the mail server. Default: 587, with `tls = "implicit"` 465, with '
+        '`tls = "none"` 25.',
     )
     tls: Tls = Field(
         default="starttls",
-        description="`starttls`, `implicit` or, only inside `allow_networks`, `none`.",
+        description="TLS mode: `starttls`, `implicit` or `none`. `none` is valid only for servers "
+        "inside `allow_networks`.",
     )
     username: str | None = Field(
-        default=None, min_length=1, description="Username; none by default."
+        default=None,
+        min_length=1,
+        description="Username for the mail server. By default, Tocsin does not authenticate.",
     )
     password: SecretStr | None = Field(default=None, description="The user's password.")
     sender: MailboxText = Field(description="Sender, such as `Tocsin <tocsin@example.com>`.")

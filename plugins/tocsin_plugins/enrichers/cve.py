@@ -31,8 +31,8 @@ class CveSettings(Enricher.Settings):
 
     path: LocalPath | None = Field(
         default=None,
-        description="CISA's catalog of known exploited vulnerabilities as CSV, instead of "
-        "the shipped selection. Tocsin reloads it when it changes.",
+        description="File with CISA's catalog of known exploited vulnerabilities (CSV), instead "
+        "of the shipped selection. Tocsin reloads the file when it changes.",
     )
 
 

@@ -42,8 +42,8 @@ class ListsSettings(Enricher.Settings):
     """Settings of a list enricher."""
 
     path: LocalPath = Field(
-        description="Path of the file: STIX 2.1 if its name ends in .json or .stix, else CSV. "
-        "Tocsin reloads it when it changes."
+        description="Path of the file: STIX 2.1 if its name ends in .json or .stix, otherwise "
+        "CSV. Tocsin reloads the file when it changes."
     )
     list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
         description="Meaning of the list: allow, deny or watch."

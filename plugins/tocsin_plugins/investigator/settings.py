@@ -146,23 +146,23 @@ class Settings(Investigator.Settings):
     default_window: Duration = Field(
         default=timedelta(days=7),
         gt=timedelta(0),
-        description="Default time range of questions that do not specify one.",
+        description="Time range of questions that do not specify a time range.",
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),
-        description="Time before and after specified incidents that is searched.",
+        description="Time before and after the incidents in a question that Tocsin also searches.",
     )
     longest_window: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="Maximum time range around specified incidents.",
+        description="Maximum time range that Tocsin derives from the incidents in a question.",
     )
     everywhere: int = Field(
         default=5,
         ge=1,
         strict=True,
-        description="Number of incidents at which an internal entity counts as infrastructure, "
-        "which is followed only if the question specifies it.",
+        description="Number of incidents from which an internal entity counts as infrastructure. "
+        "Tocsin follows infrastructure only if the question names it.",
     )
     events_per_question: int = Field(
         default=200,
@@ -180,7 +180,7 @@ class Settings(Investigator.Settings):
         default=0.25,
         ge=0,
         le=1,
-        description="Weight of a finding outside the question, as a share of its points.",
+        description="Share of the points that a finding outside the question gets.",
     )
     weights: Weights = Field(
         default_factory=Weights, description="Points of the parts of the score."

@@ -37,9 +37,9 @@ class MispSettings(Enricher.Settings, ApiSettings):
     """Settings of a MISP enricher."""
 
     url: ServerUrl = Field(description="URL of MISP, such as https://misp.example.com.")
-    api_key: SecretStr = Field(description="Authentication key; read access is enough.")
+    api_key: SecretStr = Field(description="Authentication key of a user with read access.")
     only_published: bool = Field(
-        default=True, description="Only use attributes of published events."
+        default=True, description="Use only attributes of published events."
     )
 
 

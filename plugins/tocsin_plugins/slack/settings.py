@@ -81,7 +81,7 @@ class Settings(Channel.Settings):
 
     bot_token: BotToken | None = Field(
         default=None,
-        description="Bot token: xoxb-... Set it with `channel`, or set `webhook_url`.",
+        description="Bot token (xoxb-...). Set `bot_token` and `channel`, or set `webhook_url`.",
     )
     channel: ChannelId | None = Field(
         default=None,
@@ -90,7 +90,8 @@ class Settings(Channel.Settings):
     )
     webhook_url: WebhookUrl | None = Field(
         default=None,
-        description="URL of an incoming webhook, as an alternative without threads and updates.",
+        description="URL of an incoming webhook, as an alternative to a bot. A webhook supports "
+        "neither threads nor updates.",
     )
     broadcast: tuple[EventType, ...] = Field(
         default=(EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED),
@@ -99,13 +100,15 @@ class Settings(Channel.Settings):
     follow_changes: bool = Field(
         default=False,
         description="Update the message of an incident whose severity, status or disposition "
-        "changes, and reply with the reports of investigations that people start. Bots only.",
+        "changes, and reply with the reports of investigations that people start. "
+        "Requires a bot.",
     )
     buttons: tuple[MessageButton, ...] = Field(
         default=(),
         max_length=len(MessageButton),
-        description="Buttons of incident messages: `acknowledge`, `assign`, and dispositions, "
-        "which become a menu. Requires `signing_secret` and `people`.",
+        description="Buttons of incident messages: `acknowledge`, `assign` and dispositions. "
+        "Slack shows the dispositions in a menu. Requires `signing_secret` and "
+        "`people`.",
     )
     signing_secret: SecretStr | None = Field(
         default=None,
@@ -121,7 +124,7 @@ class Settings(Channel.Settings):
     )
     api_url: ServerUrl = Field(
         default="https://slack.com/api",
-        description="URL of the API; for GovSlack https://slack-gov.com/api.",
+        description="URL of the API. For GovSlack, set https://slack-gov.com/api.",
     )
     template: str = Field(
         default="slack", description="Receiver whose templates render the message."
@@ -136,8 +139,8 @@ class Settings(Channel.Settings):
         default=50,
         ge=1,
         le=1_000_000,
-        description="Maximum number of attempts per minute, across all nodes. Slack accepts "
-        "about one message per second per channel, and 50 updates per minute.",
+        description="Maximum number of attempts per minute across all nodes. Slack accepts about "
+        "one message per second per channel, and 50 updates per minute.",
     )
 
     @model_validator(mode="after")

@@ -43,13 +43,13 @@ class Settings(Channel.Settings):
 
     url: Url | None = Field(
         default=None,
-        description="URL to post to; plain http:// only with allow_networks. Either `url` or "
-        "`secret_url` is required.",
+        description="URL of the receiver. A plain http:// URL requires `allow_networks`. Either "
+        "`url` or `secret_url` is required.",
     )
     secret_url: SecretUrl | None = Field(
         default=None,
-        description="URL that is itself a credential: stored as a secret and never shown. In "
-        "plugins.toml, `url` also accepts a reference.",
+        description="URL of the receiver, if the URL is a credential. Tocsin stores it as a "
+        "secret and never shows it. In plugins.toml, `url` also accepts a reference.",
     )
     secret: SecretText | None = Field(
         default=None,
@@ -72,16 +72,17 @@ class Settings(Channel.Settings):
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,
-        description="Send CloudEvents, with attributes in headers or around the body.",
+        description="Send CloudEvents: binary (attributes in headers) or structured (attributes "
+        "around the body).",
     )
     headers: Headers = Field(
         default_factory=dict,
-        description="Additional headers; write secrets as references.",
+        description="Additional headers. Specify secrets as references.",
     )
     body_secrets: BodySecrets = Field(
         default_factory=dict,
-        description="Secrets that the receiver requires in the body, by member name; "
-        "inserted when sending.",
+        description="Secrets that the receiver requires in the body, by member name. Tocsin "
+        "inserts them when it sends the body.",
     )
 
     @property

@@ -60,13 +60,14 @@ class CrowdSecSettings(ApiSettings, WindowedProvider.Settings):
     """Settings of a CrowdSec provider."""
 
     machine_id: str = Field(
-        min_length=1, description="Machine to sign in as. Bouncers cannot read alerts."
+        min_length=1,
+        description="Name of the machine with which Tocsin signs in. Bouncers cannot read alerts.",
     )
     password: SecretStr = Field(description="The machine's password.")
     refresh_after: tuple[Duration, ...] = Field(
         default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
         max_length=10,
-        description="Intervals after which an incident is read again, to check whether its "
+        description="Ages of a new incident at which Tocsin reads it again, to check whether its "
         "decisions have ended.",
     )
 

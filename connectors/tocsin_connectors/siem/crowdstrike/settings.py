@@ -64,21 +64,24 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     member_cid: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{2})?$",
-        description="CID (32 digits) of the child to read, for a Flight Control parent.",
+        description="CID (32 digits) of the child whose alerts are read, if the API client "
+        "belongs to a Flight Control parent.",
     )
     excluded_products: tuple[AlertWord, ...] = Field(
         default=("automated-lead", "automated-lead-context"),
-        description="Products whose alerts are not read. Automated leads repeat other alerts.",
+        description="Products whose alerts Tocsin does not read. By default, Tocsin does not read "
+        "automated leads, because they repeat other alerts.",
     )
     excluded_types: tuple[AlertWord, ...] = Field(
-        default=(), description="Types of alerts that are not read, such as ofp or signal."
+        default=(), description="Types of alerts that Tocsin does not read, such as ofp or signal."
     )
     hidden_alerts: bool = Field(
         default=False, description="Also read new alerts that are hidden in the console."
     )
     event_repository: RepositoryName = Field(
         default="search-all",
-        description='Next-Gen SIEM view that event searches use; "" turns event search off.',
+        description='Next-Gen SIEM repository or view that Tocsin searches for events; "" '
+        "disables event searches.",
     )
 
     @model_validator(mode="before")

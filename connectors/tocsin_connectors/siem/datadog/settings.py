@@ -47,9 +47,12 @@ class DatadogSettings(LookbackProvider.Settings, ApiSettings):
     query: str = Field(
         default="",
         max_length=4_000,
-        description="Search query for the signals to read, such as status:(high OR critical).",
+        description="Search query that selects the signals to read, such as status:(high OR "
+        "critical); by default, all signals.",
     )
-    log_search: bool = Field(default=True, description="Search logs for events.")
+    log_search: bool = Field(
+        default=True, description="Search the logs for the events of entities."
+    )
 
     @model_validator(mode="before")
     @classmethod

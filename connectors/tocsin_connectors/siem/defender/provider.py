@@ -65,8 +65,8 @@ class DefenderSettings(EntraSettings, WindowedProvider.Settings):
     )
     alerts: Literal["none", "without-incident", "all"] = Field(
         default="none",
-        description="Alerts that become separate incidents: none, without-incident (those "
-        "that belong to no incident), or all.",
+        description="Alerts that become separate incidents: none, without-incident (alerts that "
+        "belong to no incident) or all.",
     )
 
 

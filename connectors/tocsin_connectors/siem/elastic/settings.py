@@ -22,7 +22,8 @@ class ElasticSettings(WindowedProvider.Settings, ApiSettings):
         description="Kibana URL, such as https://kibana.example.com:5601."
     )
     api_key: SecretStr = Field(
-        description="API key, in the `encoded` form that Elasticsearch returns on creation."
+        description="API key, in the `encoded` form that Elasticsearch returns when you create "
+        "the key."
     )
     space: str = Field(
         default="default",

@@ -33,18 +33,19 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
     filter: str = Field(
         default="",
         max_length=4_000,
-        description='Query for the cases or alerts to read, such as NOT priority:"LOW".',
+        description='Query that selects the cases or alerts to read, such as NOT priority:"LOW"; '
+        "by default, all.",
     )
     active_stage: str = Field(
         default="INVESTIGATION",
         min_length=1,
         max_length=100,
-        description="Stage that write_back_status sets.",
+        description="Stage that Tocsin sets for `write_back_status`.",
     )
-    event_search: bool = Field(default=True, description="Search events.")
+    event_search: bool = Field(default=True, description="Search for the events of entities.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="URL of a case in a browser, without the case ID. Used for links.",
+        description="URL of a case in a browser, without the case ID, for links.",
     )
 
     @model_validator(mode="before")

@@ -46,13 +46,13 @@ class FileProvider(Provider[ProviderSettings]):
         """Settings of every file provider."""
 
         path: LocalPath = Field(
-            description="File to read, or a glob pattern. Rotated siblings are included.",
+            description="File to read, or a glob pattern. Tocsin also reads the rotated siblings "
+            "of the file.",
         )
         first_fetch: Duration = Field(
             default=timedelta(hours=24),
             le=timedelta(days=36500),
-            description="Maximum time since the last write of a file to be included in the first "
-            "read.",
+            description="Maximum time since the last write to a file that the first read includes.",
         )
         poll_interval: Duration = Field(
             default=timedelta(seconds=5),

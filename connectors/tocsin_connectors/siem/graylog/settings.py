@@ -20,10 +20,10 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
     )
     token: SecretStr = Field(description="Access token of a Graylog user.")
     console_url: ServerUrl | None = Field(
-        default=None, description="URL of the web interface in links. Default: `url`."
+        default=None, description="URL of the web interface, for links. Default: `url`."
     )
     events: Literal["alerts", "all"] = Field(
-        default="alerts", description="Events to read: alerts (those with notifications), or all."
+        default="alerts", description="Events to read: alerts (events with notifications) or all."
     )
     excluded_types: tuple[EventTypeName, ...] = Field(
         default=("system-notifications-v1",),
@@ -34,10 +34,11 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="Ages at which to refresh a new incident. Events in Graylog do not change.",
+        description="Ages of a new incident at which Tocsin reads it again. Events in Graylog do "
+        "not change.",
     )
     settle_delay: Duration = Field(
         default=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Minimum age of an event to be read, so that it has been indexed.",
+        description="Minimum age of the events that are read, so that Graylog has indexed them.",
     )

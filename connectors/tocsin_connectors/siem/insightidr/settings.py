@@ -29,11 +29,12 @@ class InsightIDRSettings(LookbackProvider.Settings, ApiSettings):
     api_key: SecretStr = Field(description="API key of a user or of the organization.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="InsightIDR URL in a browser, up to and including /op/ and its token, for "
-        "links. Default: taken from alerts.",
+        description="InsightIDR URL in a browser, up to and including /op/ and the token after "
+        "it, for links. Default: the URL from an alert.",
     )
     alert_details: bool = Field(
-        default=True, description="Read details and evidence of alerts, which contain the entities."
+        default=True,
+        description="Read the details and the evidence of alerts, which contain the entities.",
     )
     refresh_after: RefreshAges = (
         timedelta(minutes=2),

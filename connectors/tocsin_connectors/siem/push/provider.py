@@ -48,12 +48,12 @@ class PushSettings(PushProvider.Settings):
 
     format: Format | None = Field(default=None, description="Format of the request bodies.")
     mapping_file: Annotated[LocalPath, AfterValidator(_check_mapping)] | None = Field(
-        default=None, description="Path to a custom mapping (.json.j2), for other formats."
+        default=None, description="Path of a custom mapping (.json.j2), for another format."
     )
     records: str | None = Field(
         default=None,
-        description="Member of the body that contains the list of records, or empty if the "
-        "body itself is the list; the custom mapping is then applied to batches of "
+        description="Member of the body that contains the list of records, or empty if the body "
+        "itself is the list. Tocsin then applies the custom mapping to batches of "
         "records.",
     )
 

@@ -23,20 +23,20 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
     api_version: str = Field(
         default="26.0",
         pattern=r"^\d{1,3}\.\d{1,2}$",
-        description="API version, such as 26.0, that the console supports.",
+        description="API version to use, such as 26.0. The console must support it.",
     )
     domains: tuple[Identifier, ...] = Field(
         default=(),
-        description="Only read offenses of these domain IDs, and offenses that span domains; all "
-        "by default.",
+        description="Domain IDs. Tocsin reads only offenses of these domains, and offenses that "
+        "span domains; by default, all offenses.",
     )
     rules: tuple[Identifier, ...] = Field(
         default=(),
-        description="Only read offenses to which one of these rule IDs contributed; all by "
-        "default.",
+        description="Rule IDs. Tocsin reads only offenses to which one of these rules "
+        "contributed; by default, all offenses.",
     )
     search_events: bool = Field(
-        default=True, description="Search events in Ariel for investigations."
+        default=True, description="Search Ariel for the events of entities."
     )
     event_properties: Mapping[EntityKind, tuple[PropertyName, ...]] = Field(
         default_factory=dict,
@@ -51,7 +51,7 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
         description="Maximum duration of a search.",
     )
     closing_reason_id: Identifier | None = Field(
-        default=None, description="ID of the closing reason for offenses."
+        default=None, description="ID of the closing reason with which Tocsin closes offenses."
     )
 
     @property

@@ -32,7 +32,8 @@ class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
         default="https://oauth2.googleapis.com", description="Sign-in endpoint."
     )
     detections: Literal["alerting", "all"] = Field(
-        default="alerting", description="Detections to read: those of alerting rules, or all."
+        default="alerting",
+        description="Detections to read: alerting (detections of rules that alert) or all.",
     )
     regional_endpoint: bool = Field(
         default=False, description="Use the endpoint chronicle.<region>.rep.googleapis.com."
@@ -56,7 +57,8 @@ class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
     overlap: Duration = Field(
         default=timedelta(hours=1),
         le=timedelta(days=7),
-        description="Overlap with the previous read, for detections that appear late.",
+        description="Time before the end of the previous window that the next window also covers, "
+        "to find detections that appear late.",
     )
 
     @model_validator(mode="before")

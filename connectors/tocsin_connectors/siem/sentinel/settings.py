@@ -63,7 +63,8 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
     workspace_id: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f-]{36}$",
-        description="ID (GUID) of the workspace, for queries. Default: looked up by name.",
+        description="ID (GUID) of the workspace, for queries. By default, Tocsin looks up the ID "
+        "by the name of the workspace.",
     )
     api_version: str = Field(
         default="2025-09-01",
@@ -73,8 +74,8 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
     overlap: Duration = Field(
         default=timedelta(minutes=15),
         le=timedelta(days=7),
-        description="Overlap with the previous read: incidents of Defender XDR "
-        "arrive up to ten minutes late.",
+        description="Time before the end of the previous window that the next window also covers, "
+        "because incidents of Defender XDR arrive up to ten minutes late.",
     )
     read_own: bool = Field(
         default=False,

@@ -27,7 +27,8 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     look_back: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="Maximum time between the event time of a finding and its indexing or review.",
+        description="Maximum time between the event time of a finding and the time at which the "
+        "finding is indexed or reviewed.",
     )
     investigations: bool = Field(
         default=False,
@@ -36,7 +37,7 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     investigations_for: Duration = Field(
         default=timedelta(days=30),
         gt=timedelta(0),
-        description="Age up to which investigations are checked for changes.",
+        description="Maximum age of the investigations that are checked for changes.",
     )
     event_indexes: tuple[IndexName, ...] = Field(
         default=("*",),
@@ -54,6 +55,6 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="Intervals after which an incident is read again. Findings only change "
-        "through reviews, which are always read.",
+        description="Ages of a new incident at which Tocsin reads it again. Findings change only "
+        "through reviews, which Tocsin always reads.",
     )

@@ -76,19 +76,20 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
         default=timedelta(hours=1),
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Length of the clock interval in which one rule's alerts on one agent "
-        "form one incident.",
+        description="Length of the clock intervals. Alerts from one rule on one agent within an "
+        "interval form one incident.",
     )
     overlap: Duration = Field(
         default=timedelta(minutes=30),
         le=timedelta(days=7),
-        description="Overlap with the previous read, for alerts that reach the indexer late.",
+        description="Time before the end of the previous window that the next window also covers, "
+        "to find alerts that reach the indexer late.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(timedelta(hours=1), timedelta(hours=6)),
         max_length=10,
-        description="Intervals after which an incident's alerts are counted again, to "
-        "include late ones.",
+        description="Ages of a new incident at which Tocsin counts its alerts again, to include "
+        "late alerts.",
     )
     dashboard_url: ServerUrl | None = Field(
         default=None, description="Wazuh dashboard URL, for links."

@@ -36,7 +36,7 @@ class ZeekSettings(GroupingFileProvider.Settings):
     excluded_notices: tuple[NoticePattern, ...] = Field(
         default=OPERATIONAL_NOTICES,
         max_length=1_000,
-        description="Notice types that do not become incidents. Default: those about the "
+        description="Notice types that do not become incidents. Default: notice types about the "
         "sensor itself.",
     )
 

@@ -55,7 +55,8 @@ class TheHiveSettings(CaseChannel.Settings):
     )
     api_key: SecretStr = Field(description="API key of a TheHive user.")
     organisation: str | None = Field(
-        default=None, description="Organisation, if the user belongs to several."
+        default=None,
+        description="Organisation of the alerts, if the user belongs to several organisations.",
     )
     status_interval: StatusInterval = None
     resolutions: Resolutions

@@ -43,18 +43,23 @@ class XsoarSettings(CaseChannel.Settings):
     template: str = Field(
         default="xsoar", description="Receiver whose templates render the incident."
     )
-    api_key: SecretStr = Field(description="API key of type Standard.")
+    api_key: SecretStr = Field(description="API key of the type Standard.")
     api_key_id: SecretStr | None = Field(
         default=None,
         description="ID of the API key. Required by XSOAR 8; omit it for XSOAR 6.",
     )
-    incident_type: str = Field(default="Unclassified", min_length=1, description="Incident type.")
+    incident_type: str = Field(
+        default="Unclassified", min_length=1, description="Type of new incidents."
+    )
     create_investigation: bool = Field(
         default=True,
-        description="Start the investigation on creation, which runs the incident type's playbook.",
+        description="Start the investigation of each new incident, which runs the playbook of the "
+        "incident type.",
     )
     close_reason: CloseReason = Field(
-        default="Resolved", description="Close reason; it must be configured in XSOAR."
+        default="Resolved",
+        description="Close reason of the incidents that Tocsin closes. It must be configured in "
+        "XSOAR.",
     )
     close_as: Mapping[IncidentDisposition, CloseReason] = Field(
         default={},
