@@ -387,10 +387,7 @@ class CaseChannel(ObjectChannel[CaseSettings]):
         """Settings of every destination that keeps objects with observables."""
 
         most_entities: int = Field(
-            default=100,
-            ge=0,
-            le=500,
-            description="Maximum number of entities that Tocsin sends per event.",
+            default=100, ge=0, le=500, description="Maximum number of entities to send per event."
         )
 
     parts: ClassVar[tuple[str, ...]] = ("body", "note")
