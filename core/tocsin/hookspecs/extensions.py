@@ -58,8 +58,8 @@ class Route:
     summary: str
     handler: Callable[[ExtensionRequest], Awaitable[BaseModel]]
     """A coroutine function that returns an instance of `response`, within 30 seconds. Its docstring
-    describes the route. Raise `NotFoundError`, `InvalidInputError` or `ConflictError` for 404, 422
-    or 409; any other error results in a 500 response that names the plugin.
+    describes the route. To respond with 404, 422 or 409, raise `NotFoundError`, `InvalidInputError`
+    or `ConflictError`. Any other error results in a 500 response that names the plugin.
     """
     response: type[BaseModel]
     method: Literal["GET", "POST"] = "GET"

@@ -48,7 +48,9 @@ class PushRequest:
 
 
 class Capability(StrEnum):
-    """Optional capabilities; a provider has each capability whose method it overrides."""
+    """Optional capabilities. A provider has a capability if it overrides the method that is
+    listed.
+    """
 
     REFRESH = "refresh"
     """Refresh one incident by its ID: `incident`."""
@@ -232,9 +234,9 @@ class Provider(Configurable[S], ABC):
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
         """Return the interval at which `read` advances the coverage of a stream.
 
-        Default: the poll interval. Override this method for a stream that is read less often.
-        `tocsin prove` reports a stream that was not read for three intervals, or for an hour if
-        that is longer.
+        By default, returns the poll interval. Override this method for a stream that is read less
+        often. `tocsin prove` reports a stream that was not read for three intervals, or for an hour
+        if that is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval

@@ -43,8 +43,8 @@ class MappingTemplate:
 
     Tocsin shows `source` as the source of records that cannot be mapped. `records` is the member of
     a body that contains the list of records, or an empty string if the body itself is the list.
-    With `records`, Tocsin renders the template once for each batch of up to 250 records, so a large
-    body does not exceed the limits of one rendering. If `records` is None, Tocsin renders the
+    With `records`, Tocsin renders the template once for each batch of up to 250 records, so that a
+    large body does not exceed the limits of one rendering. If `records` is None, Tocsin renders the
     template once for the whole body.
     """
 
@@ -58,7 +58,7 @@ class MappingTemplate:
 
         An incident without a time gets the time `now`. Each step of the iteration is slow, so run
         each step in a thread. Raises `Refused` before the first batch if the content is not JSON or
-        too large, or if all incidents are invalid. Also raises `Refused` if the mapping fails,
+        is too large, or if all incidents are invalid. Also raises `Refused` if the mapping fails,
         possibly after earlier batches.
         """
         body = _parse_body(content, self._records)

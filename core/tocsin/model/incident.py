@@ -20,7 +20,7 @@ class NetworkFlow:
     target: str | None = None
     target_port: int | None = None
     protocol: str | None = None
-    """In lower case, such as `tcp`."""
+    """The protocol in lower case, such as `tcp`."""
     direction: str | None = None
     """The direction that the SIEM reports, in lower case, such as `inbound`."""
 

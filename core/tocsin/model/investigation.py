@@ -127,7 +127,7 @@ class Match:
     """A search result in the history."""
 
     kind: str
-    """`incident` or `session`."""
+    """The kind of the result: `incident` or `session`."""
     id: str
     title: str
     score: float
@@ -184,7 +184,7 @@ class ListIncidents(Question[tuple[IncidentRecord, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindEntities(Question[FoundEntities]):
-    """Finds entities that match a pattern, as parsed by `EntityPattern`, in stored incidents.
+    """Finds the entities in stored incidents that match a pattern; see `EntityPattern`.
 
     With a window, finds only entities that were seen in the window.
     """
@@ -247,7 +247,7 @@ class GetEnrichments(Question[tuple[Enrichment, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHistory(Question[tuple[Match, ...]]):
-    """Finds incidents and sessions by a text search, the best match first."""
+    """Finds incidents and sessions by text, the best match first."""
 
     text: str
     limit: int = 20

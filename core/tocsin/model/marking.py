@@ -19,7 +19,7 @@ class Tlp(Vocabulary):
 
     @property
     def rank(self) -> int:
-        """0 for clear to 4 for red."""
+        """The strictness, from 0 for clear to 4 for red."""
         return list(Tlp).index(self)
 
 
@@ -38,7 +38,7 @@ class Pap(Vocabulary):
 
     @property
     def rank(self) -> int:
-        """0 for clear to 3 for red."""
+        """The strictness, from 0 for clear to 3 for red."""
         return list(Pap).index(self)
 
 

@@ -141,7 +141,7 @@ class Report:
     verdict: Verdict
     confidence: Confidence
     risk_score: float
-    """From 0 to 100: the sum of the contributions, limited to that range."""
+    """The sum of the contributions, limited to the range from 0 to 100."""
     summary: tuple[Statement, ...]
     reply: tuple[Statement, ...] = ()
     """The reply to the last message of a continued session."""
@@ -160,7 +160,7 @@ class Report:
     """ATT&CK tactics that the SIEM reports for the examined incidents, in the order of an
     attack."""
     gaps: tuple[Statement, ...] = ()
-    """Sources that could not be queried or were skipped, with the reason."""
+    """The sources that could not be queried or were skipped, each with the reason."""
     actions: tuple[Action, ...] = ()
     sections: tuple[Section, ...] = field(default=tuple(Section))
     """The sections to show, in this order."""

@@ -35,7 +35,7 @@ class Severity(Vocabulary):
 
     @property
     def rank(self) -> int:
-        """0 for Informational to 4 for Critical."""
+        """The order of the severity, from 0 for Informational to 4 for Critical."""
         return _RANKS[self]
 
 

@@ -89,9 +89,9 @@ class Environment:
         return "internal_networks" in self.settings.model_fields_set
 
     def is_internal(self, entity: Entity) -> bool:
-        """Return whether the entity belongs to the organization, judged by its value.
+        """Return whether the entity belongs to the organization, based on its value.
 
-        This method judges an IP address, host or domain, the host of a URL, and the domain after
+        This method evaluates an IP address, host or domain, the host of a URL, and the domain after
         `@` of an email address, mailbox or user. Any other entity is not internal. An address is
         internal if it is in an internal network. A name is internal if it is an internal domain or
         below one, has no dot, or has a suffix of private networks, such as `.local` or `.internal`.

@@ -163,7 +163,7 @@ class Grant:
 
     authorization: str
     expires_at: datetime | None = None
-    """None if unknown."""
+    """The time at which the authorization expires; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +171,13 @@ class ApiResponse:
     """A complete, successful response."""
 
     json: Json
-    """None for an empty body."""
+    """The decoded body; None if the body is empty."""
     status: int
-    """From 200 to 299."""
+    """The status code, from 200 to 299."""
     headers: Mapping[str, str]
     """Names are case-insensitive."""
     server_time: datetime | None
-    """The time of the server, to the second; None if unknown."""
+    """The time at the server, to the second; None if unknown."""
 
 
 class Api:

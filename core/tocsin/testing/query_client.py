@@ -20,7 +20,7 @@ class RecordedStep:
     """One step of a run: a question with its result, or a conclusion with its evidence."""
 
     reference: str
-    """The citation of the step, such as `step:3`."""
+    """The reference with which a report cites the step, such as `step:3`."""
     phase: Phase | None
     _: KW_ONLY
     question: Question[Any] | None = None

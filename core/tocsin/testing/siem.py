@@ -51,10 +51,10 @@ class LogEvent:
 
 
 class Siem:
-    """Every version of every incident, a log of events, and comments on incidents.
+    """Contents of a SIEM: every version of every incident, the log events and the comments.
 
-    `clock` has the true time. The clock of the SIEM, which sets `changed_at` and `created_at`, is
-    ahead by `skew`. You can change `skew` at any time.
+    `clock` provides the true time. The clock of the SIEM, which sets `changed_at` and `created_at`,
+    is ahead by `skew`. You can change `skew` at any time.
     """
 
     def __init__(self, clock: Clock, skew: timedelta = timedelta(0)) -> None:

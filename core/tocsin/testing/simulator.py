@@ -73,7 +73,7 @@ class Simulator(VendorApi):
         raise NotImplementedError
 
     def is_signed(self, request: web.Request) -> bool | Awaitable[bool]:
-        """Return whether a request is authenticated. Default: whether it has a valid session.
+        """Return whether a request is authenticated; by default, whether it has a valid session.
 
         If the credentials are in the body, this method can be a coroutine function.
         """

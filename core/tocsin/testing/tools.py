@@ -69,8 +69,8 @@ def make_tools(
 ) -> Tools:
     """Return the tools for a plugin object.
 
-    By default, there is no network, the clock is a `ManualClock`, no entity is internal, and there
-    is no knowledge and no earlier attempt.
+    By default, the tools have no network access, a `ManualClock`, no internal entities, no
+    knowledge and no earlier attempts.
     """
     return Tools(
         name=name,
@@ -90,7 +90,7 @@ async def open_provider(
 ) -> AsyncGenerator[P, None]:
     """Yield a started provider of this class, with a client that can reach this machine.
 
-    Settings are given as in `plugins.toml`, with secrets as text.
+    Pass settings as in `plugins.toml`, but pass secrets as plain text.
     """
     http = loopback_client()
     try:
@@ -113,7 +113,7 @@ async def open_enricher(
 ) -> AsyncGenerator[E, None]:
     """Yield a started enricher of this class, with a client that can reach this machine.
 
-    Settings are given as in `plugins.toml`, with secrets as text.
+    Pass settings as in `plugins.toml`, but pass secrets as plain text.
     """
     http = loopback_client()
     tools = make_tools(http, name, clock, environment=environment, knowledge=knowledge)
@@ -128,7 +128,7 @@ async def open_enricher(
 def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
     """Return the validated settings of a plugin class.
 
-    Settings are given as in `plugins.toml`, with secrets as text.
+    Pass settings as in `plugins.toml`, but pass secrets as plain text.
     """
     with TemporaryDirectory() as folder:
         secrets = (part for part in settings if part in kind.Settings.secret_fields())

@@ -81,8 +81,8 @@ class VendorApi(ABC):
     def refuse(self, refusal: ErrorResponse) -> web.Response:
         """Return the vendor's response to a request that the API refuses, or that fails.
 
-        Default: the status, with the reason in JSON, and `refusal.headers`. Override this method if
-        errors of the API have a different form, such as `200` with `{"error": ...}`.
+        By default, returns the status, the reason as JSON and `refusal.headers`. Override this
+        method if errors of the API have a different form, such as `200` with `{"error": ...}`.
         """
         response = self.json({self._reason: refusal.reason}, refusal.status)
         response.headers.update(refusal.headers)

@@ -37,11 +37,11 @@ class ChannelSuite(EventLoopRules):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the channel reaches the server at `url`.
 
-        Give secrets as plain text. Omit settings that have a default.
+        Return secrets as plain text, and omit settings that have a default.
         """
 
     def template_paths(self) -> Sequence[Path]:
-        """Return the directories of the channel's templates. Default: the shipped templates."""
+        """Return the directories of the channel's templates; by default, the shipped templates."""
         return _load_shipped_templates()
 
     @abstractmethod
@@ -121,13 +121,14 @@ class EventChannelSuite(ChannelSuite):
     """Base of the rules for channels that send each event in a request."""
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes of the receiver. Default: every request is accepted with `{}`."""
+        """Return the routes of the receiver; by default, every request is accepted with `{}`."""
         return [web.route("*", "/{path:.*}", _accept)]
 
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
         """Return the receiver's response to a request that it refuses, in the receiver's format.
 
-        Override this method if the receiver reports errors with status 200. Default: only statuses.
+        Override this method if the receiver reports errors with status 200. By default, the errors
+        have only a status.
         """
         return None
 

@@ -52,7 +52,7 @@ class EnricherSuite(EventLoopRules):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the enricher queries the server at `url`.
 
-        Give secrets as plain text. Omit settings that have a default.
+        Return secrets as plain text, and omit settings that have a default.
         """
 
     def routes(self) -> Sequence[web.RouteDef]:
@@ -62,7 +62,8 @@ class EnricherSuite(EventLoopRules):
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
         """Return the server's response to a request that it refuses, in the server's format.
 
-        Override this method if the source reports errors with status 200. Default: only statuses.
+        Override this method if the source reports errors with status 200. By default, the errors
+        have only a status.
         """
         return None
 

@@ -37,13 +37,13 @@ class FileConformance(Conformance):
         return {"path": str(path)}
 
     def line(self, record: dict[str, Any]) -> bytes:
-        """Return the line that stores a record in the file. Default: JSON."""
+        """Return the line that stores a record in the file; by default, JSON."""
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
     def rotate(self, path: Path) -> Path:
         """Rotate the file in the same way as the program that writes it, and return its new path.
 
-        Default: suffix `.1`.
+        By default, adds the suffix `.1`.
         """
         return path.rename(path.with_name(f"{path.name}.1"))
 
@@ -51,7 +51,7 @@ class FileConformance(Conformance):
         """Compress a rotated file in the same way as the program that writes it, and return its new
         path.
 
-        Default: gzip.
+        By default, uses gzip.
         """
         compressed = path.with_name(f"{path.name}.gz")
         compressed.write_bytes(gzip.compress(path.read_bytes()))

@@ -248,15 +248,19 @@ class Conformance(EventLoopRules):
     """
 
     def external_id(self, case: Case) -> str:
-        """Return the `external_id` that the provider gives a case. Default: its ID."""
+        """Return the `external_id` that the provider gives a case; by default, the ID of the
+        case.
+        """
         return case.id
 
     def is_version(self, incident: Incident, case: Case) -> bool:
-        """Return whether an incident represents this version of a case, by title and status."""
+        """Return whether an incident represents this version of a case, based on title and
+        status.
+        """
         return (incident.title, incident.status) == (case.title, case.status)
 
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a malformed version of a record: still a record, but one that cannot be parsed."""
+        """Return a malformed version of a record, which is still a record but cannot be parsed."""
         return {name: {"unexpected": value} for name, value in record.items()}
 
     @abstractmethod

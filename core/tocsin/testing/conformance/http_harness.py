@@ -38,13 +38,13 @@ class HttpConformance(Conformance):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the provider reads the simulator at `url`.
 
-        Give secrets as plain text. Omit settings that have a default.
+        Return secrets as plain text, and omit settings that have a default.
         """
 
     def wrong_settings(self, url: str) -> Mapping[str, Any]:
         """Return settings with credentials that the simulator does not accept.
 
-        Default: every secret is replaced. An empty mapping means that there are no credentials.
+        By default, replaces every secret. An empty mapping means that there are no credentials.
         """
         given = self.settings(url)
         secret = self.provider.Settings.secret_fields() & given.keys()

@@ -44,7 +44,7 @@ class PushConformance(Conformance):
         """Return the record of a case in the format of the sender."""
 
     def body(self, *records: dict[str, Any]) -> bytes:
-        """Return the body of a request with these records. Default: a JSON list."""
+        """Return the body of a request with these records; by default, a JSON list."""
         return json.dumps(records).encode()
 
     def settings(self) -> Mapping[str, Any]:
