@@ -165,7 +165,7 @@ _PLAIN = {
     "bool_type": "use true or false",
     "bool_parsing": "use true or false",
     "time_delta_type": "use a number with a unit in quotes, such as '30s'",
-    "too_short": "add at least one",
+    "too_short": "add at least one item",
 }
 
 
@@ -197,7 +197,7 @@ def _describe_pattern(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
     field = _sibling_fields(names, model).get(names[-1]) if names else None
     if field is not None and field.description:
         return f"expected: {field.description}"
-    return "use only the characters and the form that are allowed here"
+    return "use a value in the required format"
 
 
 def _suggest_member(detail: dict[str, Any]) -> str:

@@ -121,14 +121,11 @@ class Written(BaseModel):
     ("written", "expected"),
     [
         ({"name": "A B"}, "name: found 'A B'; expected: Small letters."),
-        (
-            {"plain": "A B"},
-            "plain: found 'A B'; use only the characters and the form that are allowed here",
-        ),
+        ({"plain": "A B"}, "plain: found 'A B'; use a value in the required format"),
         ({"names": ["main) OR"]}, "names.0: found 'main) OR'; expected: Words of small letters."),
         ({"plain": "a\n"}, r"plain: found 'a\n'; remove line breaks and other control characters"),
         ({"plain": "\0"}, r"plain: found '\x00'; remove the NUL character"),
-        ({"names": []}, "names: found an empty list; add at least one"),
+        ({"names": []}, "names: found an empty list; add at least one item"),
         ({"pause": "5s"}, "pause: found '5s'; use at least 30s"),
         (
             {"shades": {"wall": "non"}},

@@ -159,5 +159,5 @@ def _receivers(template_paths: Iterable[Path], templates_dir: Path | None) -> li
 def strict_problem(path: Path, left_out: AbsentPlugin) -> ConfigurationProblem:
     """Return the problem for something left out, which a strict configuration forbids."""
     return ConfigurationProblem(
-        path.name, left_out.name, left_out.reason, "fix it, or set strict = false"
+        path.name, left_out.name, left_out.reason, "fix this problem, or set `strict = false`"
     )

@@ -121,7 +121,7 @@ def explain_absence(
         case []:
             names = ", ".join(known)
             nearest = suggest_nearest(name, list(known))
-            return f"{describe_unknown(name)}; known: {names}{nearest}"
+            return f"{describe_unknown(name)}; use one of: {names}{nearest}"
         case [_]:
             return None if file.enables(name) else _how_to_enable(name, file)
         case several:

@@ -106,9 +106,9 @@ def enable_used_plugins(file: PluginsFile, installed: Iterable[InstalledPlugin])
 def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> ConfigurationProblem:
     found = describe_unknown(name)
     if key == "disabled":
-        found = f"{name!r} is not on by default"
+        found = f"{name!r} is not enabled by default"
     return ConfigurationProblem(
-        file, key, found, f"known: {', '.join(known)}{suggest_nearest(name, known)}"
+        file, key, found, f"use one of: {', '.join(known)}{suggest_nearest(name, known)}"
     )
 
 
@@ -275,7 +275,7 @@ def _enrichers(hook: Callable[[], Any], offered: Any, offers: PluginOffers) -> l
             )
         if name in taken:
             raise _InvalidPluginError(
-                f"there is another enricher {name!r}; rename `{kind.__name__}`"
+                f"another enricher has the name {name!r}; rename `{kind.__name__}`"
             )
         taken.add(name)
     return kinds

@@ -40,11 +40,11 @@ def find_unsupported_write_back(
         if getattr(settings, name) and needed not in able
     }
     for name, problem in lacking.items():
-        yield name, f"{settings.plugin!r} {problem}", "remove it"
+        yield name, f"{settings.plugin!r} {problem}", "remove this setting"
     closes = Capability.STATUS in able and IncidentStatus.CLOSED in kind.settable
     if settings.close_from_tickets and not closes:
         found = f"{settings.plugin!r} cannot close incidents"
-        yield "close_from_tickets", found, "remove it, and close incidents in the SIEM"
+        yield "close_from_tickets", found, "remove this setting, and close incidents in the SIEM"
     status, needs_comment = settings.write_back_status, Capability.COMMENT in able
     if status and needs_comment and not settings.write_back and not lacking:
         found = f"found {status.value!r}, but `write_back` is off"
@@ -183,7 +183,7 @@ class ConfigurationParser:
                 yield made
         for name, (plugin, kind) in standing.items():
             if name in self.file.enrichers:
-                found = f"found the name {name!r}, which is a kind of {plugin!r}"
+                found = f"found the name {name!r}, which is reserved for a kind of {plugin!r}"
                 self.problem(f"enrichers.{name}", found, "choose another name")
             else:
                 yield from self._configured("enrichers", name, {"plugin": plugin}, kind)
@@ -300,7 +300,7 @@ class ConfigurationParser:
     def _unusable(self, section: str, plugin: str, kinds: list[str]) -> tuple[str, str]:
         if plugin in self.file.enabled and plugin in self.installed:
             return (
-                f"{plugin!r} does not provide {section}",
+                f"{plugin!r} cannot be used in `{section}`",
                 list_choices(kinds, _enable(section)),
             )
         if plugin in self.installed:

@@ -34,7 +34,7 @@ class PluginsFile(BaseModel):
     )
 
     enrichers: dict[str, dict[str, Any]] = Field(
-        default={}, description="[enrichers.<name>]: sources of information on entities."
+        default={}, description="[enrichers.<name>]: sources of information about entities."
     )
     schedules: dict[str, dict[str, Any]] = Field(
         default={}, description="[schedules.<name>]: recurring investigations."
@@ -69,12 +69,14 @@ def read_plugins_file(path: Path) -> tuple[PluginsFile, list[ConfigurationProble
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        expected = "set TOCSIN_PLUGINS_FILE to a file that this user may read"
+        expected = "set TOCSIN_PLUGINS_FILE to a file that this user can read"
         raise _unreadable(path, str(error.strerror), expected) from error
     except UnicodeDecodeError as error:
         raise _unreadable(path, "not UTF-8", "save it as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        raise _unreadable(path, f"not valid TOML: {error}", "fix the syntax there") from error
+        raise _unreadable(
+            path, f"not valid TOML: {error}", "fix the syntax at this position"
+        ) from error
     try:
         return PluginsFile.model_validate(content), []
     except ValidationError as error:

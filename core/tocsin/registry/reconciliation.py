@@ -61,9 +61,10 @@ def plan_changes(
 
 def name_taken_error(section: str, name: str) -> OperatorError:
     """Return the error for a name that an object created over HTTP has."""
+    kind = section.removesuffix("s")
     return OperatorError(
-        f"{section}.{name}: a {section.removesuffix('s')} of this name was created over HTTP; "
-        "rename it in the file, or delete the other"
+        f"{section}.{name}: a {kind} with this name was created over the API; rename the {kind} in "
+        "the file, or delete the other one"
     )
 
 

@@ -167,7 +167,7 @@ async def test_what_cannot_be_applied_changes_nothing(run, write, database, cloc
     write(alpha="", soc="")
     status, words = await run()
     assert status == 2
-    assert "destinations.soc: a destination of this name was created over HTTP" in words
+    assert "destinations.soc: a destination with this name was created over the API" in words
     write(alpha="", beta='timeout = "soon"')
     status, words = await run()
     assert status == 2
@@ -238,7 +238,7 @@ async def test_a_name_that_was_taken_over_http_is_refused_and_nothing_applied(
     write_schedules(alpha="", hourly="")
     status, words = await run()
     assert status == 2
-    assert "schedules.hourly: a schedule of this name was created over HTTP" in words
+    assert "schedules.hourly: a schedule with this name was created over the API" in words
     with pytest.raises(KeyError):
         await load("alpha")
     write_schedules(alpha="")

@@ -108,7 +108,7 @@ async def test_five_mistakes_give_five_precise_messages(problems):
     assert sorted(found) == sorted(
         [
             "plugins.toml: enabled: no plugin 'suricatta' is installed; "
-            f"known: {', '.join(plugin.name for plugin in installed_plugins())}; "
+            f"use one of: {', '.join(plugin.name for plugin in installed_plugins())}; "
             "did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
             "expected: File to read, or a glob pattern. "
@@ -135,7 +135,7 @@ async def test_a_table_without_any_enabled_plugin_for_it_asks_for_one(problems):
     [
         (("enabled =", "enabeld ="), "enabeld: unknown key; remove it; did you mean 'enabled'?"),
         (('enabled = ["suricata", ', "enabled = ["), "'suricata' is installed but not enabled"),
-        (('plugin = "suricata"', 'plugin = "webhook"'), "'webhook' does not provide providers"),
+        (('plugin = "suricata"', 'plugin = "webhook"'), "'webhook' cannot be used in `providers`"),
         (('plugin = "suricata"', ""), "providers.edge.plugin: missing; use one of: suricata"),
         (('plugin = "suricata"', "plugin = 7"), "providers.edge.plugin: found 7"),
         (("[providers.edge]", '[providers."a b"]'), "use letters, digits, - and _"),
@@ -151,7 +151,7 @@ async def test_a_table_without_any_enabled_plugin_for_it_asks_for_one(problems):
             "'investigation-completed', 'investigation-failed' or 'schedule-disabled'; "
             "did you mean 'incident-alert'?",
         ),
-        (("/hook", '/hook"\nevents = []#'), "events: found an empty list; add at least one"),
+        (("/hook", '/hook"\nevents = []#'), "events: found an empty list; add at least one item"),
         (
             ("/hook", '/hook"\nallow_networks = ["10.0.0.1/8"]#'),
             "allow_networks.0: found '10.0.0.1/8'; the address has host bits set; "
@@ -431,7 +431,7 @@ async def test_the_shipped_templates_can_be_disabled(problems):
 
 async def test_what_is_not_on_by_default_cannot_be_disabled(problems):
     [problem] = await problems('disabled = ["webhook"]\n' + VALID)
-    assert "'webhook' is not on by default" in problem
+    assert "'webhook' is not enabled by default" in problem
 
 
 def shipped() -> str:

@@ -158,8 +158,8 @@ async def test_a_misspelt_kind_shows_the_nearest(problems):
 async def test_a_name_that_a_standing_kind_has_is_taken(problems):
     text = '[enrichers.standing]\nplugin = "enrichers"\nkind = "asked"\npath = "x"'
     assert await problems(text) == [
-        "plugins.toml: enrichers.standing: found the name 'standing', which is a kind of "
-        "'enrichers'; choose another name"
+        "plugins.toml: enrichers.standing: found the name 'standing', which is "
+        "reserved for a kind of 'enrichers'; choose another name"
     ]
 
 
@@ -190,7 +190,7 @@ async def test_another_investigator_takes_the_place_of_the_default(load):
 async def test_a_provider_that_cannot_comment_is_not_told_to(problems):
     text = 'enabled = ["other"]\n[providers.x]\nplugin = "other"\nwrite_back = true'
     assert await problems(text) == [
-        "plugins.toml: providers.x.write_back: 'other' cannot write comments; remove it"
+        "plugins.toml: providers.x.write_back: 'other' cannot write comments; remove this setting"
     ]
 
 
@@ -200,8 +200,9 @@ async def test_a_provider_that_cannot_set_a_status_is_not_told_to(problems):
         'write_back = true\nwrite_back_status = "active"'
     )
     assert await problems(text) == [
-        "plugins.toml: providers.x.write_back: 'other' cannot write comments; remove it",
-        "plugins.toml: providers.x.write_back_status: 'other' cannot set a status; remove it",
+        "plugins.toml: providers.x.write_back: 'other' cannot write comments; remove this setting",
+        "plugins.toml: providers.x.write_back_status: 'other' cannot set a status; "
+        "remove this setting",
     ]
 
 
@@ -215,7 +216,7 @@ async def test_two_kinds_of_one_name_leave_the_later_plugin_out(load, installed)
     configuration = await load('enabled = ["more"]', plugins)
     (absent,) = configuration.absent
     assert absent.reason == (
-        "imported, but there is another enricher 'standing'; rename `Standing`"
+        "imported, but another enricher has the name 'standing'; rename `Standing`"
     )
 
 

@@ -52,13 +52,13 @@ def test_a_status_without_comments_is_a_problem():
 def test_who_can_write_no_comments_can_set_a_status_alone():
     assert wrong(Statuses, write_back_status="Active") == []
     [problem] = wrong(Statuses, write_back=True)
-    assert problem == "write_back: 'acme' cannot write comments: remove it"
+    assert problem == "write_back: 'acme' cannot write comments: remove this setting"
 
 
 def test_who_can_only_comment_sets_no_status():
     assert wrong(Comments, write_back=True) == []
     [problem] = wrong(Comments, write_back=True, write_back_status="Active")
-    assert problem == "write_back_status: 'acme' cannot set a status: remove it"
+    assert problem == "write_back_status: 'acme' cannot set a status: remove this setting"
 
 
 @pytest.mark.parametrize(
