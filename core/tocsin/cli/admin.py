@@ -37,12 +37,12 @@ def token(
     name: Annotated[
         str,
         typer.Option(
-            help="Name of the admin, shown in the audit log and as `created_by` of what the token "
-            "creates."
+            help="Name of the admin. Appears in the audit log, and as `created_by` of everything "
+            "that is created with the token."
         ),
     ] = "admin",
     expires_in: Annotated[
-        str, typer.Option(help="Lifetime of the token, such as 30m or 7d; at most 365d.")
+        str, typer.Option(help="Lifetime of the token, such as 30m or 7d. Maximum: 365d.")
     ] = "12h",
     as_json: AsJson = False,
 ) -> None:
@@ -69,7 +69,7 @@ def sign_in_link(
         str, typer.Option(help="Name of the admin, shown in the console and the audit log.")
     ] = "admin",
     expires_in: Annotated[
-        str, typer.Option(help="Lifetime of the link, such as 30m; at most 1h.")
+        str, typer.Option(help="Lifetime of the link, such as 30m. Maximum: 1h.")
     ] = "10m",
     as_json: AsJson = False,
 ) -> None:
@@ -89,8 +89,8 @@ def sign_in_link(
 def revoke_all() -> None:
     """Revoke all admin tokens and links, and end all console sessions.
 
-    The links are those for signing in and for adding passkeys. The command takes effect immediately
-    on every node. Tokens of an OpenID Connect issuer stay valid.
+    Revokes sign-in links and links for adding passkeys. Takes effect immediately on every node.
+    Tokens of an OpenID Connect issuer stay valid.
     """
 
     def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:

@@ -33,8 +33,8 @@ def apply(
         bool,
         typer.Option(
             "--send-missed",
-            help="Also route events that matched no destination before a configuration was first "
-            "applied.",
+            help="Also route the events that matched no destination because no configuration had "
+            "been applied yet.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -42,10 +42,10 @@ def apply(
 ) -> None:
     """Apply plugins.toml to the database and list the changes.
 
-    Creates and changes the destinations and schedules in the file. Disables those that were removed
-    from the file; deliveries to a disabled destination stay queued. With SQLite, `tocsin serve`
-    applies the file when it starts. With PostgreSQL, no events are routed until this command has
-    run once.
+    Creates and changes the destinations and schedules in the file. Disables destinations and
+    schedules that were removed from the file. Deliveries to a disabled destination stay queued.
+    With SQLite, `tocsin serve` applies the file when it starts. With PostgreSQL, Tocsin routes no
+    events until you have run this command once.
     """
     if dry_run and send_missed:
         raise OperatorError("--send-missed cannot be used with --dry-run")

@@ -73,7 +73,9 @@ def verify(
     *,
     head: Annotated[
         str | None,
-        typer.Option(metavar="POSITION:SEAL", help="Head that an earlier run printed."),
+        typer.Option(
+            metavar="POSITION:SEAL", help="Head that an earlier run of the command printed."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

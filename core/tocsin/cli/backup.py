@@ -64,8 +64,8 @@ def create(
         int | None,
         typer.Option(
             min=1,
-            help="Number of backups of this database to keep, including the new one; older backups "
-            "are removed. Default: keep all.",
+            help="Number of backups of this database to keep, including the new backup. Removes "
+            "older backups. Default: keep all.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -74,7 +74,7 @@ def create(
 
     The service can keep running. Writes to TOCSIN_BACKUP_DIR, or by default to `backups` in
     TOCSIN_DATA_DIR. Encrypts the backup if TOCSIN_BACKUP_KEY_FILE is set. The backup does not
-    contain the encryption key of the database: store a copy of this key elsewhere.
+    contain the encryption key of the database, so store a copy of this key elsewhere.
     """
     from tocsin.transfer import BackupMaker, Manifest, remove_old
 
@@ -123,9 +123,9 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 
 @app.command()
 def verify(name: Name, as_json: AsJson = False) -> None:
-    """Verify the checksums of a backup and the encryption key.
+    """Verify the checksums and the encryption key of a backup.
 
-    Also verifies that the encryption key of the database in the backup is configured.
+    Also checks that the configured encryption key matches the key of the database in the backup.
 
     Exit status: 0 if the backup can be restored, 2 if it is damaged or a key does not match.
     """
@@ -152,16 +152,17 @@ def restore(
         bool,
         typer.Option(
             "--replace",
-            help="Move an existing SQLite file aside. By default, the restore is refused.",
+            help="Move an existing SQLite file aside. By default, the command fails if the file "
+            "exists.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Restore a backup into an empty database and begin a new epoch.
 
-    Stop all nodes first. The backup is verified before anything changes. Pending deliveries and
-    events are put on hold, because they might have been delivered after the backup was created. To
-    send them, run `tocsin backup release`.
+    Stop all nodes first. Verifies the backup before changing anything. Puts pending deliveries and
+    events on hold, because they might have been delivered after the backup was created. To send
+    them, run `tocsin backup release`.
     """
     from tocsin.erasure import Eraser
     from tocsin.transfer import Restore, check_vault, find_backup, restore_backup, verify_backup
@@ -211,7 +212,7 @@ def restore(
         return
     for place, count in erased.items():
         print_text(f"rows erased again in {place}: {count}")
-    print_text(f"restored {manifest.rows} rows; epoch {done.head.epoch} begins: {done.reason}")
+    print_text(f"restored {manifest.rows} rows, and began epoch {done.head.epoch}: {done.reason}")
     if done.moved_to is not None:
         print_text(f"the previous database is at {done.moved_to.resolve()}")
     if done.replays:
@@ -228,14 +229,15 @@ def release(
     destination: Annotated[
         str | None,
         typer.Option(
-            help="Only send deliveries to this destination. Everything else stays on hold."
+            help="Send only the deliveries to this destination. All other deliveries and all "
+            "events stay on hold."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Send the deliveries and events that a restore put on hold.
 
-    Prints the number of each.
+    Prints the numbers of these deliveries and events.
     """
     deliveries, events = run_on_database(
         load_settings(), lambda database: database.write(_release, destination)

@@ -72,8 +72,8 @@ def check(as_json: AsJson = False) -> None:
     """Check the configuration, the database and all connections.
 
     Connects to the database, the OpenID Connect issuer, the intake, all providers and enrichers,
-    and all destinations that it can test without delivering an event. If parts of the configuration
-    are invalid, the other parts are still checked.
+    and all destinations that it can test without delivering an event. Checks the valid parts of the
+    configuration even if other parts are invalid.
 
     Exit status: 0 if all checks pass, 1 if a check fails, 2 if the configuration is invalid.
     """
@@ -182,11 +182,11 @@ async def _check_database(
         await check_presence(database, file)
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
-        report.note("database", "schema up to date, encryption key valid")
+        report.note("database", "the schema is up to date, and the encryption key is valid")
         missing = await database.read(find_missing_limits)
         if not (is_sqlite(url) or missing):
-            report.note("database", "session limits in effect")
-        problems = [f"session limit not in effect: {limit}" for limit in missing]
+            report.note("database", "all session limits are in effect")
+        problems = [f"this session limit is not in effect: {limit}" for limit in missing]
         problems += await _find_differences(database, file)
         for problem in problems:
             report.fail("database", problem)
@@ -240,8 +240,9 @@ async def _find_differences(database: Database, file: HeadFile) -> list[str]:
     offset = await database.read(measure_offset, SystemClock())
     problems = [anomaly["detail"] for anomaly in behind]
     if offset is not None and abs(offset) >= CLOCK_TOLERANCE:
-        clock = f"this machine's clock is {describe_offset(offset)} of the database's"
-        problems.append(f"{clock}; synchronize the clocks (NTP)")
+        difference = describe_offset(offset)
+        clock = f"compared with the database's clock, this machine's clock is {difference}"
+        problems.append(f"{clock}; synchronize the clocks with NTP")
     return problems
 
 
@@ -286,7 +287,9 @@ async def _check_channel(channel: Channel, report: CheckReport) -> None:
     subject = f"destinations.{channel.tools.name}"
     if await _check_plugin("destinations", channel, report):
         for name, error in await find_unresolved_names([(subject, channel.settings)]):
-            report.fail(subject, f"{name} cannot be resolved: {error}; correct the name or DNS")
+            report.fail(
+                subject, f"{name} cannot be resolved: {error}; correct the name, or fix DNS"
+            )
 
 
 async def _check_plugin(

@@ -42,7 +42,7 @@ def create(
     answer = run_on_api(
         url, token, lambda api: api.call("POST", admin_path("api-clients"), body=body)
     )
-    remark = f"client {answer['client_id']}, token endpoint {answer['token_endpoint']}"
+    remark = f"the client {answer['client_id']} uses the token endpoint {answer['token_endpoint']}"
     print_secret(answer, "client_id", "client_secret", remark=remark, as_json=as_json)
 
 
@@ -87,7 +87,7 @@ def regenerate_secret(
     """
     path = admin_path("api-clients", client_id, "regenerate-secret")
     answer = run_on_api(url, token, lambda api: api.call("POST", path))
-    remark = f"client {answer['client_id']}; the old secret no longer works"
+    remark = f"the old secret of the client {answer['client_id']} no longer works"
     print_secret(answer, "client_secret", remark=remark, as_json=as_json)
 
 

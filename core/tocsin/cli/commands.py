@@ -28,7 +28,7 @@ class CommandEntry:
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("Create plugins.toml and the data directory.", "init", "init"),
     "demo": CommandEntry(
-        "Run the service with a simulated sensor and a webhook receiver until Ctrl+C.",
+        "Run the service with a simulated sensor and a webhook receiver until you press Ctrl+C.",
         "demo",
         "demo",
     ),
@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "providers": CommandEntry("List providers with their sync status and last error.", "providers"),
     "coverage": CommandEntry(
-        "List the newest intervals in the coverage ledger, and whether each was read.",
+        "List the newest intervals in the coverage ledger with their outcomes.",
         "providers",
         "coverage",
     ),
@@ -74,7 +74,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "keys": CommandEntry("Manage API keys.", "keys"),
     "clients": CommandEntry("Manage API clients.", "clients"),
     "console-sessions": CommandEntry(
-        "List and end console sessions of all people.", "console_sessions"
+        "List and end console sessions of all users.", "console_sessions"
     ),
     "people": CommandEntry("Manage people who sign in to the console with passkeys.", "people"),
     "audit": CommandEntry("List and verify the audit log.", "audit"),

@@ -24,12 +24,12 @@ class Shell(StrEnum):
 
 def completion(
     context: typer.Context,
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.")],
 ) -> None:
     """Print a completion script for a shell.
 
-    The script contains all commands and options, so completion does not start `tocsin`. Print it
-    again after an upgrade.
+    The script contains all commands and options, so completion does not start `tocsin`. Print the
+    script again after an upgrade.
     """
     tree = dict(_list_words(context.find_root().command))
     print_text(_SCRIPTS[shell](tree))

@@ -1,4 +1,4 @@
-"""`tocsin console-sessions`: console sessions of all people."""
+"""`tocsin console-sessions`: console sessions of all users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.service_api import AdminToken, ApiUrl, Limit, admin_path, run_on_api
 from tocsin.errors import OperatorError
 
-app = typer.Typer(no_args_is_help=True, help="List and end console sessions of all people.")
+app = typer.Typer(no_args_is_help=True, help="List and end console sessions of all users.")
 
 _COLUMNS = Columns(
     ("id", "principal", "name", "role", "begun_at", "used_at", "expires_at", "address", "browser"),
@@ -45,7 +45,7 @@ def end(
     *,
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="ID of the session, which starts with cse_."),
+        typer.Argument(metavar="[ID]", help="ID of the console session. Starts with cse_."),
     ] = None,
     principal: Annotated[
         str | None,
@@ -59,9 +59,9 @@ def end(
 ) -> None:
     """End one console session, or all sessions of a user.
 
-    The user can sign in again. To prevent this, depending on how the user signs in, remove the
-    user's roles at the OpenID Connect issuer, run `tocsin people disable`, or run `tocsin admin
-    revoke-all`.
+    The user can sign in again. To prevent this, remove the roles of an OpenID Connect user at the
+    issuer, disable a person with `tocsin people disable`, or revoke all admin tokens and links with
+    `tocsin admin revoke-all`.
     """
     if (session is None) == (principal is None):
         raise OperatorError("use either the ID of a session or --principal")

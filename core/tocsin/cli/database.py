@@ -66,7 +66,7 @@ def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]
         raise OperatorError(
             describe_past(file)
             or f"no database at {sqlite_file(url).resolve()}; start `tocsin serve` once, or set "
-            "TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL to its location"
+            "TOCSIN_DATA_DIR or TOCSIN_DATABASE_URL to the location of the database"
         )
 
     async def run() -> T:
@@ -85,9 +85,9 @@ def describe_past(file: HeadFile) -> str | None:
     """Return what was known of a database that is missing or empty now; None if nothing was."""
     for stored in file.load([]):
         return (
-            f"the database at {stored.location} is missing or empty; at {stored.stored_at}, its "
-            f"newest incident was {stored.head.incident_number}. Restore a backup; `tocsin serve` "
-            "would create an empty database and begin a new epoch"
+            f"the database at {stored.location} is missing or empty, but at {stored.stored_at}, "
+            f"its newest incident was {stored.head.incident_number}; restore a backup, because "
+            "`tocsin serve` would create an empty database and begin a new epoch"
         )
     return None
 
@@ -135,9 +135,9 @@ def upgrade(
 ) -> None:
     """Create or upgrade the database schema, and list the migrations.
 
-    With PostgreSQL, run this before nodes of the new version start; nodes of a compatible version
-    keep running. It is safe to run this command again, or on several machines at once. With SQLite,
-    `tocsin serve` upgrades the schema when it starts.
+    With PostgreSQL, run this command before you start nodes of the new version. Nodes of a
+    compatible version can keep running. You can safely run the command again, or on several
+    machines at the same time. With SQLite, `tocsin serve` upgrades the schema when it starts.
     """
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)  # on standard error
@@ -158,9 +158,9 @@ def copy(
 ) -> None:
     """Copy the database to another database, such as from SQLite to PostgreSQL.
 
-    Stop all nodes that use either database first. The copy is verified by the row count and the
-    checksum of each table. If the copy is interrupted, run the same command again to resume it. To
-    keep the password out of the process list, omit it from the URL, and set PGPASSWORD or use
+    Stop all nodes that use either database first. Verifies the row count and the checksum of each
+    table in the copy. If the copy is interrupted, run the same command again to resume it. To keep
+    the password out of the process list, omit the password from the URL, and set PGPASSWORD or use
     ~/.pgpass.
     """
     settings = load_settings()
@@ -176,7 +176,8 @@ def copy(
         print_json({"rows": rows})
     else:
         print_text(
-            f"rows copied and verified: {rows}; to use the copy, set TOCSIN_DATABASE_URL to its URL"
+            f"rows copied and verified: {rows}; to use the copy, set TOCSIN_DATABASE_URL to the "
+            "URL of the copy"
         )
 
 
@@ -206,10 +207,10 @@ def _show_progress(table: str, rows: int, total: int) -> None:
 
 @app.command()
 def keys(*, wide: Wide = False, as_json: AsJson = False) -> None:
-    """Show the encryption keys, and how many stored values need each of them.
+    """Show the encryption keys, with the number of stored values that need each key.
 
     A key with the state `retired` is no longer needed: remove it from the configuration of all
-    nodes. Shows IDs, never the keys.
+    nodes. Shows only the IDs of the keys.
     """
     settings = load_settings()
     found, nodes = run_on_database(settings, lambda database: _examine_keys(settings, database))
@@ -239,7 +240,9 @@ async def _upgrade(settings: Settings, *, plan: bool) -> Sequence[Migration]:
     url = parse_url(settings.database)
     file = sqlite_file(url) if is_sqlite(url) else None
     if plan and file is not None and not file.exists():
-        raise OperatorError(f"no database at {file.resolve()}; `tocsin db upgrade` would create it")
+        raise OperatorError(
+            f"no database at {file.resolve()}; without --plan, this command creates it"
+        )
     with nullcontext() if plan or file is None else hold_lock(file):
         database = open_session_database(settings)
         try:

@@ -143,8 +143,8 @@ def replay(
 ) -> None:
     """Resend one delivery, or all deliveries that match the options.
 
-    Without an ID and without options, resends all dead deliveries. Prints the number of deliveries.
-    To stop waiting, press Ctrl+C; a running service continues the replay.
+    Without an ID and without options, resends all dead deliveries. Prints the number of resent
+    deliveries. To stop waiting, press Ctrl+C. A running service continues the replay.
     """
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:
@@ -216,14 +216,14 @@ def reroute(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the number of events and change nothing.")
+        bool, typer.Option("--dry-run", help="Print the number of events without rerouting them.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Reroute events that matched no destination.
 
     Sends each event to the destinations that match it now. Skips suppressed events and events that
-    have a delivery, so you can safely run the command again. Prints the number of events.
+    have a delivery, so you can safely run the command again. Prints the number of rerouted events.
     """
     now = SystemClock().now()
     begin = parse_moment("--since", since, now)

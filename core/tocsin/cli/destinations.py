@@ -94,7 +94,7 @@ def send_test(
     Sends the event once, marked as a test, even if the destination is disabled or its filters would
     exclude the event.
 
-    Exit status: 0 if it was delivered, 1 if it was not.
+    Exit status: 0 if the event was delivered, 1 if it was not.
     """
     path, body = admin_path("destinations", name, "test"), {"event_type": event}
     result = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
@@ -109,8 +109,8 @@ def resume(
 ) -> None:
     """Resume a destination that was paused after failures.
 
-    Also sends its deliveries on hold, even if the destination is active. In the output,
-    `released` is the number of these deliveries.
+    Also sends the deliveries to this destination that are on hold, even if the destination is
+    active. In the output, `released` is the number of these deliveries.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
@@ -130,7 +130,8 @@ def disable(
 ) -> None:
     """Stop sending to a destination until a given time, or until someone enables it.
 
-    Deliveries to the destination stay queued. Applying plugins.toml does not enable it.
+    Deliveries to the destination stay queued. Applying plugins.toml does not enable the
+    destination.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -157,7 +158,7 @@ def delete(
 ) -> None:
     """Delete a destination that neither plugins.toml nor a plugin defines.
 
-    Its queued deliveries are not sent.
+    Does not send its queued deliveries.
     """
     path = admin_path("destinations", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))

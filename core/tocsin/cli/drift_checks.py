@@ -30,7 +30,7 @@ async def find_drift_warnings(provider: Provider) -> list[str]:
                     records = await provider.sample(stream)
             except (PluginFailure, TimeoutError) as error:
                 reason = str(error) or f"no response within {_TIMEOUT_SECONDS} seconds"
-                warnings.append(f"{stream}: no records to compare with the contract: {reason}")
+                warnings.append(f"{stream}: cannot compare records with the contract: {reason}")
             else:
                 samples = [ShapeSample(now, read_shape(record, contract)) for record in records]
                 warnings += _describe_differences(stream, contract, samples)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Until = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="End of the stop, such as 2026-12-04T18:00:00Z, instead of --for."
+        metavar="TIME", help="End of the stop, such as 2026-12-04T18:00:00Z. Alternative to --for."
     ),
 ]
 For = Annotated[
@@ -26,7 +26,7 @@ For = Annotated[
     typer.Option(
         "--for",
         metavar="DURATION",
-        help="Length of the stop, such as 30m or 4h, instead of --until.",
+        help="Length of the stop, such as 30m or 4h. Alternative to --until.",
     ),
 ]
 Reason = Annotated[str | None, typer.Option(help="Reason for the stop.")]

@@ -33,9 +33,9 @@ def erase(
 ) -> None:
     """Erase an entity from the database and the archive, and print a receipt.
 
-    Replaces the value with a pseudonym in all stored data, and in data that is read from SIEMs
+    Replaces the value with a pseudonym in all stored data, and in data that Tocsin reads from SIEMs
     later. Ignores case. Does not change longer words that contain the value. Uses the database
-    directly and requires the encryption key. You cannot undo an erasure: start with `--dry-run`.
+    directly and requires the encryption key. You cannot undo an erasure, so start with `--dry-run`.
     """
     settings = load_settings()
     archive = read_retention(settings.plugins_file).archive or settings.archive_dir
@@ -66,8 +66,8 @@ def _list_records(receipt: dict[str, Any]) -> list[dict[str, Any]]:
     records += [_record(done, name, count) for name, count in receipt["erased"].items()]
     if receipt["active_investigations"]:
         detail = (
-            f"{receipt['active_investigations']} still running; when all have ended, run the "
-            "command again"
+            f"{receipt['active_investigations']} still running; when all of these investigations "
+            "have ended, run the command again"
         )
         records.append(_record("pending", "investigations", detail))
     records += [_record("not changed", name, "configuration") for name in receipt["configuration"]]

@@ -162,7 +162,7 @@ def alerts(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the alerts of an incident, the latest first.
+    """List the alerts of an incident, latest first.
 
     On a terminal, use --json or --wide to also show the network flow of each alert and the record
     that the SIEM returned. Requires an API key with the scope `incidents:read`.
@@ -191,7 +191,7 @@ def detections(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List alert titles, those with the most false positives first.
+    """List alert titles, most false positives first.
 
     Counts only incidents that have a disposition. Requires an API key with the scope
     `incidents:read`.
@@ -226,7 +226,7 @@ def drift(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List tickets and other remote objects whose status does not match their incident.
+    """List tickets and other remote objects whose status does not match that of their incident.
 
     Requires an API key with the scope `incidents:read`.
     """

@@ -27,11 +27,16 @@ def init() -> None:
     print_text(f"Configuration: {settings.plugins_file}")
     print_text(f"Data:          {settings.data_dir}/ ({access})")
     print_text()
-    print_text("Next, add a provider and a destination to the configuration, and run:")
+    print_text(
+        "Next, add a provider and a destination to the configuration. Then run these commands:"
+    )
     for command, purpose in (
         ("check", "checks the configuration and all connections"),
-        ("serve", f"starts the service and its console, {settings.public_url}/"),
-        ("admin sign-in-link", "prints a console sign-in link (run in another terminal)"),
+        ("serve", f"starts the service, with the console at {settings.public_url}/"),
+        (
+            "admin sign-in-link",
+            "prints a link to sign in to the console; run it in another terminal",
+        ),
     ):
         print_text(f"  {_variables(settings)}tocsin {command:<18} # {purpose}")
 
@@ -59,7 +64,7 @@ def _prepare_data_dir(folder: Path) -> str:
     except OSError as error:
         raise OperatorError(f"cannot create {folder}: {error.strerror}") from error
     if stat.S_IMODE(folder.stat().st_mode) & ~_PRIVATE:
-        return f"other users may read it: run `chmod 700 {shlex.quote(str(folder))}`"
+        return f"other users might have access: run `chmod 700 {shlex.quote(str(folder))}`"
     return "only you can read it"
 
 

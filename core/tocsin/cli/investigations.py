@@ -83,7 +83,8 @@ _ACTIVE = {SessionStatus.QUEUED.value, SessionStatus.RUNNING.value}
 _POLL_INTERVAL = timedelta(seconds=0.5)
 _HINT_AFTER = timedelta(seconds=15)
 _NOT_STARTED = (
-    "still queued; make sure that a `tocsin serve` process with the `investigate` role is running"
+    "the investigation is still queued; make sure that a node with the role `investigate` is "
+    "running"
 )
 
 
@@ -118,17 +119,18 @@ def start(
     ] = Persona.ANALYST,
     provider: Annotated[
         str | None,
-        typer.Option(help="Only investigate data of this provider. Default: all providers."),
+        typer.Option(help="Investigate only data of this provider. Default: all providers."),
     ] = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
     """Start an investigation and print its report.
 
-    The service runs the investigation. To stop waiting, press Ctrl+C: the service continues the
+    The service runs the investigation. To stop waiting, press Ctrl+C. The service continues the
     investigation.
 
-    Exit status: 0 if the investigation completed or continues, 1 if it failed or was cancelled.
+    Exit status: 0 if the investigation completed or has not ended yet, 1 if it failed or was
+    cancelled.
     """
     settings = load_settings()
     _require_text(query, "QUESTION")
@@ -156,7 +158,8 @@ def message(
 ) -> None:
     """Send a follow-up question to an investigation and print the new report.
 
-    Exit status: 0 if the investigation completed or continues, 1 if it failed or was cancelled.
+    Exit status: 0 if the investigation completed or has not ended yet, 1 if it failed or was
+    cancelled.
     """
     _require_text(text, "MESSAGE")
 
@@ -265,8 +268,8 @@ def steps(
 def replay(session_id: SessionId, as_json: AsJson = False) -> None:
     """Replay an investigation from its ledger and compare the results.
 
-    No source is queried again. A difference means that the investigator, its settings or the ledger
-    changed.
+    Does not query any source again. A difference means that the investigator, its settings or the
+    ledger changed.
 
     Exit status: 0 if the result is the same, 1 if it differs.
     """
@@ -303,7 +306,7 @@ async def _make_investigator(settings: Settings, live: LivePlugins) -> Investiga
     maker = PluginFactory(SystemClock(), settings.public_url, environment)
     await start_investigation_plugins(replace(configuration, enrichers=()), maker, live)
     if live.investigator is None:
-        raise OperatorError("no investigator is configured; run `tocsin check` for the reason")
+        raise OperatorError("no investigator is available; run `tocsin check` for the reason")
     return live.investigator
 
 

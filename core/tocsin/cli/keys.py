@@ -55,7 +55,7 @@ def create(
         "expires_in_days": expires_in_days,
     }
     answer = run_on_api(url, token, lambda api: api.call("POST", admin_path("api-keys"), body=body))
-    remark = f"key {answer['key_id']}, expires at {answer['expires_at']}"
+    remark = f"the key {answer['key_id']} expires at {answer['expires_at']}"
     print_secret(answer, "api_key", remark=remark, as_json=as_json)
 
 
@@ -114,7 +114,7 @@ def rotate(
     answer = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
     until = answer["previous_key_expires_at"]
     old = f"works until {until}" if until else "no longer works"
-    remark = f"key {answer['key_id']}, expires at {answer['expires_at']}; the old value {old}"
+    remark = f"the key {answer['key_id']} expires at {answer['expires_at']}; the old value {old}"
     print_secret(answer, "api_key", remark=remark, as_json=as_json)
 
 

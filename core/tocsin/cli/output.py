@@ -17,8 +17,8 @@ import typer
 from tocsin.cli.marks import Mark, colorize, has_colors
 from tocsin.terminal import neutralize
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, and do not shorten values.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the output as JSON.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns and complete values.")]
 
 
 @dataclass(frozen=True, slots=True)

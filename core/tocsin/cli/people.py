@@ -32,7 +32,7 @@ Role = Annotated[
     ConsoleRole, typer.Option(help="Role in the console.", case_sensitive=False, show_choices=True)
 ]
 ExpiresInHours = Annotated[
-    int | None, typer.Option(help="Hours until the link expires, at most 168. Default: 24.")
+    int | None, typer.Option(help="Hours until the link expires. Maximum: 168. Default: 24.")
 ]
 
 
@@ -40,7 +40,7 @@ ExpiresInHours = Annotated[
 def create(
     *,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name, in lowercase, such as ana@example.org.")
+        str, typer.Argument(metavar="NAME", help="Name in lowercase, such as ana@example.org.")
     ],
     role: Role,
     expires_in_hours: ExpiresInHours = None,
@@ -69,7 +69,7 @@ def link(
     """Print a link with which a person can add another passkey.
 
     Standard output contains only the link; details go to standard error. Earlier links of the
-    person are no longer valid.
+    person stop working.
     """
     body, path = {"expires_in_hours": expires_in_hours}, admin_path("people", name, "passkey-link")
     answer = run_on_api(url, token, lambda api: api.call("POST", path, body=body))
@@ -120,7 +120,7 @@ def disable(
 ) -> None:
     """Disable a person, end their sessions and revoke their links.
 
-    Their passkeys are kept, but do not work until the person is enabled.
+    Keeps their passkeys, which do not work until you enable the person.
     """
     _update(name, {"enabled": False}, url, token, as_json=as_json)
 

@@ -162,7 +162,7 @@ def new(
 ) -> None:
     """Create a working plugin with tests and a README.
 
-    Prints the path of the new directory. The next steps go to standard error.
+    Prints the path of the new directory on standard output, and the next steps on standard error.
     """
     scaffold = Scaffold(name, kind.value)
     made = scaffold.make(folder, [plugin.name for plugin in installed_plugins()])
@@ -174,12 +174,12 @@ def new(
 
 
 _NEXT = """
-Run its tests:
+Run the tests of the plugin:
 
   cd {folder}
   pip install --editable '.[test]'
   python -m pytest
 
-Enable it with these two lines, which are also in its plugins.toml:
+To enable the plugin, use these two lines, which are also in the plugin's own plugins.toml:
 
 {lines}"""

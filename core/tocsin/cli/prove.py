@@ -32,7 +32,7 @@ def prove(
     since: Annotated[
         str,
         typer.Option(
-            help="Length of the period before now, such as 24h or 7d; at most "
+            help="Length of the period that ends now, such as 24h or 7d. Maximum: "
             f"{accounting.LONGEST_PERIOD.days}d."
         ),
     ] = "24h",
@@ -40,8 +40,8 @@ def prove(
         bool,
         typer.Option(
             "--head",
-            help="Only check that the database is not older than the state in `head.json` in the "
-            "data directory.",
+            help="Only check that the database is not older than the state that `head.json` in the "
+            "data directory contains.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -49,12 +49,12 @@ def prove(
 ) -> None:
     """Account for everything read and delivered in a period.
 
-    Lists coverage, failed reads, undelivered events with their reasons, and everything that is
-    unaccounted for. Checks that the database is not older than the state that a node last recorded
-    on this machine (`head.json` in the data directory).
+    Lists coverage, failed reads and undelivered events with their reasons. Also lists everything
+    that is unaccounted for. Checks that the database is not older than the state that a node last
+    recorded on this machine (`head.json` in the data directory).
 
-    Exit status: 0 if everything is accounted for, 1 if it is not, 3 if the database does not accept
-    writes.
+    Exit status: 0 if everything is accounted for, 1 if anything is unaccounted for, 3 if the
+    database does not accept writes.
     """
     settings, now = load_settings(), SystemClock().now()
     period = accounting.Period(now - _parse_since(since), now)

@@ -37,7 +37,7 @@ def read_provider(
         str, typer.Argument(metavar="NAME", help="Name of the provider in plugins.toml.")
     ],
     stream: Annotated[
-        str | None, typer.Option(help="Only read this stream. Default: all streams.")
+        str | None, typer.Option(help="Read only this stream. Default: all streams.")
     ] = None,
     pages: Annotated[
         int,
@@ -50,12 +50,12 @@ def read_provider(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Read a provider as for the first time, and print its pages and rejected records.
+    """Read a provider as if for the first time, and print its pages and rejected records.
 
     Stores nothing, and does not change the position from which the service reads. Use this command
     while you develop a plugin.
 
-    Exit status: 0 if everything was read, 1 if the provider failed.
+    Exit status: 0 if the read succeeded, 1 if the provider failed.
     """
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)

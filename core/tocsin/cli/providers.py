@@ -96,8 +96,8 @@ def disable(
 ) -> None:
     """Stop reading a provider until a given time, or until someone enables it.
 
-    During the stop, pushes are refused with status 503, and backfills wait. After the stop, reading
-    resumes where it left off.
+    During the stop, Tocsin rejects pushes with status 503, and backfills wait. After the stop,
+    Tocsin continues to read where it stopped.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -162,7 +162,7 @@ def coverage(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the newest intervals in the coverage ledger, and whether each was read."""
+    """List the newest intervals in the coverage ledger with their outcomes."""
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)
@@ -180,7 +180,7 @@ def quarantine(
 ) -> None:
     """List the newest records that could not be parsed.
 
-    Shows the position of each record in its source, and why it could not be parsed.
+    Shows the position of each record in its source, and why the record could not be parsed.
     """
     settings = load_settings()
     if provider is not None:

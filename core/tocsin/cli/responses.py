@@ -82,8 +82,8 @@ def _describe_refusal(response: HttpResponse, options: Mapping[str, str]) -> str
         lines.append("  " + to_line(f"{place}: {mistake.detail}" if place else mistake.detail))
     if response.status == HTTPStatus.UNAUTHORIZED:
         lines.append(
-            "the credential may have expired; `tocsin admin token` prints a new token, and `tocsin "
-            "keys create` a new key"
+            "the credential might have expired; to get a new one, run `tocsin admin token` or "
+            "`tocsin keys create`"
         )
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         lines.append(f"X-Request-Id: {response.headers.get('X-Request-Id', 'none')}")
@@ -92,10 +92,11 @@ def _describe_refusal(response: HttpResponse, options: Mapping[str, str]) -> str
 
 def _describe_foreign(response: HttpResponse) -> str:
     """Return the error for a response that is not from Tocsin, such as a proxy's page."""
-    kind = response.headers.get("Content-Type", "no type")
+    kind = response.headers.get("Content-Type", "unknown")
     location = response.headers.get("Location")
     leads = f", redirecting to {location}" if location else ""
     return (
-        f"received status {response.status} with {kind}{leads} instead of JSON from Tocsin; "
-        "check that --url or TOCSIN_URL is its address, and check any proxies in between"
+        f"received status {response.status} with content type {kind}{leads} instead of JSON from "
+        "Tocsin; check that --url or TOCSIN_URL is the address of Tocsin, and check any proxies in "
+        "between"
     )

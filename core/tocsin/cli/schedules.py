@@ -204,7 +204,7 @@ def disable(
 ) -> None:
     """Disable a schedule.
 
-    An active run is not interrupted.
+    Does not interrupt an active run.
     """
     record = _call(url, token, "POST", schedule, "disable")
     print_record(record, _COLUMNS.every, as_json=as_json)
@@ -216,7 +216,7 @@ def delete(
 ) -> None:
     """Delete a schedule that plugins.toml does not define.
 
-    Its past runs are kept.
+    Keeps its past runs.
     """
     record = _call(url, token, "DELETE", schedule)
     print_record(record, _COLUMNS.every, as_json=as_json)
@@ -248,7 +248,9 @@ def runs(
 @app.command()
 def upcoming(
     *,
-    within: Annotated[str, typer.Option(help="How far to look ahead, such as 12h or 7d.")] = "1d",
+    within: Annotated[
+        str, typer.Option(help="Length of the period that starts now, such as 12h or 7d.")
+    ] = "1d",
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of rows.")] = 50,
     url: ApiUrl = None,
     token: AdminToken = None,

@@ -16,7 +16,7 @@ from tocsin.settings import load_settings
 Words = Annotated[
     str,
     typer.Argument(
-        metavar="QUERY", help='Words, "phrases", prefix*, field:value, and -word to exclude.'
+        metavar="QUERY", help='Words, "phrases", prefix*, field:value, or -word to exclude a word.'
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="Maximum number of results.")]

@@ -39,7 +39,8 @@ AdminToken = Annotated[
     typer.Option(
         "--token",
         envvar="TOCSIN_ADMIN_TOKEN",
-        help="Admin token. Prefer the environment variable: other users can see options.",
+        help="Admin token. Prefer the environment variable, because other users of the machine can "
+        "see options.",
     ),
 ]
 ApiKey = Annotated[
@@ -47,7 +48,8 @@ ApiKey = Annotated[
     typer.Option(
         "--api-key",
         envvar="TOCSIN_API_KEY",
-        help="API key. Prefer the environment variable: other users can see options.",
+        help="API key. Prefer the environment variable, because other users of the machine can see "
+        "options.",
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]
@@ -235,7 +237,12 @@ def _drop_none(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _describe_failure(method: str, error: PluginFailure) -> str:
-    advice = "check that Tocsin is running there, or use another address with --url or TOCSIN_URL"
+    advice = (
+        "check that Tocsin is running at this address, or set another address with --url or "
+        "TOCSIN_URL"
+    )
     if method != "GET" and isinstance(error, TryLater):
-        advice += "; the request may have been processed: check before you send it again"
+        advice += (
+            "; Tocsin might have processed the request: check before you run the command again"
+        )
     return f"{error}; {advice}"

@@ -54,7 +54,10 @@ def support_bundle(
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option("--log", help="Service log file. The archive includes its last 5 MiB."),
+        typer.Option(
+            "--log",
+            help="Log file of the service. The archive includes the last 5 MiB of this file.",
+        ),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Write the archive without confirmation.")
@@ -63,9 +66,9 @@ def support_bundle(
 ) -> None:
     """Collect diagnostics for a support case, without secrets.
 
-    Lists the files of the archive before it is written. Secrets in the settings, in plugins.toml
-    and of destinations are removed from all files. Names of hosts, providers and destinations are
-    not removed. Incidents, events and reports are not included.
+    Lists the files of the archive before writing the archive. Removes the secrets of the settings,
+    plugins.toml and destinations from all files. Does not remove the names of hosts, providers and
+    destinations. The archive contains no incidents, events or reports.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     now = SystemClock().now()
@@ -74,7 +77,7 @@ def support_bundle(
         raise OperatorError(f"{path} already exists; choose another name with --output")
     files = asyncio.run(collect(load_settings(), now, log))
     if as_json and not yes:
-        raise OperatorError(f"{_REFUSED}; --json needs --yes")
+        raise OperatorError(f"{_REFUSED}; with --json, also use --yes")
     if as_json:
         _write(path, files, now)
         sizes = {name: len(content) for name, content in files.items()}
@@ -86,7 +89,7 @@ def support_bundle(
     if not yes and not (sys.stdin.isatty() and typer.confirm("Write the archive?")):
         raise OperatorError(f"{_REFUSED}; confirm the prompt, or use --yes")
     _write(path, files, now)
-    print_text(f"written to {path}; review it before you share it")
+    print_text(f"wrote {path}; review the archive before you share it")
 
 
 def _write(path: Path, files: Mapping[str, bytes], now: datetime) -> None:

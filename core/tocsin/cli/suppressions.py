@@ -31,18 +31,21 @@ def create(
     *,
     name: RuleName,
     owner: Annotated[str, typer.Option(help="Person or team responsible for the rule.")],
-    reason: Annotated[str, typer.Option(help="Why events are suppressed.")],
+    reason: Annotated[str, typer.Option(help="Reason for suppressing the events.")],
     until: Annotated[
         str,
         typer.Option(
             metavar="TIME",
-            help="End of the rule, such as 2026-12-04T18:00:00Z; at most 366 days from now.",
+            help="End of the rule, such as 2026-12-04T18:00:00Z. Maximum: 366 days from now.",
         ),
     ],
     provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,
     title: Annotated[
         str | None,
-        typer.Option(metavar="PATTERN", help="Pattern for the whole title; * matches any text."),
+        typer.Option(
+            metavar="PATTERN",
+            help="Only incidents whose whole title matches this pattern. * matches any text.",
+        ),
     ] = None,
     entity: Annotated[
         str | None,
@@ -57,8 +60,8 @@ def create(
 ) -> None:
     """Create a suppression rule.
 
-    Requires at least one of --provider, --title, --entity and --cidr. Events of incidents that
-    match all given conditions are not delivered.
+    Requires at least one of --provider, --title, --entity and --cidr. The rule suppresses the
+    events of incidents that match all conditions.
     """
     conditions = {"provider": provider, "title": title, "entity": entity, "cidr": cidr}
     if not any(conditions.values()):
@@ -105,7 +108,7 @@ def end(
 ) -> None:
     """End a suppression rule now.
 
-    Events that the rule has suppressed are not delivered later.
+    Tocsin does not deliver the events that the rule has suppressed.
     """
     path = admin_path("suppressions", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))

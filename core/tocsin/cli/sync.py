@@ -53,7 +53,9 @@ _COLUMNS = Columns(
 )
 _POLL_INTERVAL = timedelta(seconds=1)
 _HINT_AFTER = timedelta(seconds=30)
-_NOT_STARTED = "not started yet; `tocsin serve` starts it as soon as the regular sync has caught up"
+_NOT_STARTED = (
+    "the backfill has not started yet; `tocsin serve` starts it when the regular sync has caught up"
+)
 
 
 @app.command()
@@ -70,7 +72,7 @@ def backfill(
     alert: Annotated[
         bool,
         typer.Option(
-            "--alert", help="Send alerts for new incidents. By default, no alerts are sent."
+            "--alert", help="Send alerts for new incidents. By default, Tocsin sends no alerts."
         ),
     ] = False,
     detach: Annotated[
@@ -80,10 +82,10 @@ def backfill(
 ) -> None:
     """Backfill a time range from a provider.
 
-    The service reads what changed in the range. To stop waiting, press Ctrl+C: the service
-    continues the backfill, even after a restart.
+    The service reads everything that changed in this time range. To stop waiting, press Ctrl+C. The
+    service continues the backfill, even after a restart.
 
-    Exit status: 1 if the backfill failed; 0 if it completed, continues or was cancelled.
+    Exit status: 0 if the backfill completed, was cancelled or has not ended yet, 1 if it failed.
     """
     settings, now = load_settings(), SystemClock().now()
     start = parse_moment("--from", from_, now)
@@ -128,7 +130,7 @@ def cancel(
 ) -> None:
     """Cancel a backfill.
 
-    Incidents that were already read are kept.
+    Keeps the incidents that the backfill has already read.
     """
     run_on_database(load_settings(), lambda database: database.write(_cancel, backfill_id))
 

@@ -89,13 +89,13 @@ def render(
     ],
     part: Annotated[
         str | None,
-        typer.Option(help="Name of a part of the payload to render. Default: all parts."),
+        typer.Option(help="Part of the payload to render. Default: all parts."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Render the payload of a sample event for a receiver.
 
-    If the payload has several parts, each part starts with a line that contains its name.
+    If the payload has several parts, prints a line with the name before each part.
 
     Exit status: 0 if the payload meets the receiver's contract, 1 if it does not or a template
     fails.

@@ -108,9 +108,9 @@ def _classify(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Set or remove the disposition of incidents. Their status in the SIEM does not change.
+    """Set or remove the disposition of incidents.
 
-    Requires an API key with the scope `incidents:write`.
+    Does not change their status in the SIEM. Requires an API key with the scope `incidents:write`.
     """
     if (disposition is None) != clear:
         raise OperatorError("use either --as DISPOSITION or --clear")

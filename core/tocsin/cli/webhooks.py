@@ -25,7 +25,7 @@ def new_signing_key(as_json: AsJson = False) -> None:
     """Generate a signing key for the `signing_key` setting of a webhook.
 
     Standard output contains only the signing key. The public key, with which receivers verify
-    signatures, goes to standard error; `tocsin check` also shows it.
+    signatures, goes to standard error. `tocsin check` also shows this key.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

@@ -100,9 +100,9 @@ async def test_each_finding_is_named_with_its_remedy(run, tmp_path):
     assert f"{tmp_path}/secret contains a secret and has mode 644" in told
     assert "no-such-host.invalid (destinations.soc) cannot be resolved" in told
     assert "the proxy 127.0.0.1:1 (destinations.desk) is not reachable" in told
-    assert "ignored environment variables: HTTPS_PROXY" in told
+    assert "Tocsin ignores these environment variables: HTTPS_PROXY" in told
     assert "the certificate expired on" in found["certificates", "problem"]["found"]
-    assert found["database", "ok"]["found"].startswith("schema up to date")
+    assert found["database", "ok"]["found"].startswith("the schema is up to date")
     assert all(each["remedy"] for each in findings if each["severity"] != "ok")
     assert not [secret for secret in SECRETS.values() if secret in told]
 
@@ -156,4 +156,4 @@ async def test_a_configuration_that_cannot_be_read_is_a_finding(run, tmp_path):
     status, out = await run("doctor")
     assert status == 1
     assert out.startswith("problem configuration: ")
-    assert "→ fix the syntax there" in out
+    assert "→ fix the syntax at this position" in out

@@ -141,7 +141,9 @@ def test_a_folder_that_is_there_is_left_alone(tocsin, tmp_path):
     "name", ["", "Acme", "a_b", "-a", "a-", "a--b", "1a", "../a", "a b", "a" * 41, "é", "a\n"]
 )
 def test_a_name_that_no_distribution_should_have_is_refused(tmp_path, name):
-    with pytest.raises(OperatorError, match="use lowercase letters, digits and single hyphens"):
+    with pytest.raises(
+        OperatorError, match="use at most 40 lowercase letters, digits and single hyphens"
+    ):
         Scaffold(name, "provider").make(tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 

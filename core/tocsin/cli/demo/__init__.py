@@ -6,7 +6,7 @@ import typer
 
 
 def demo() -> None:
-    """Run the service with a simulated sensor and a webhook receiver until Ctrl+C.
+    """Run the service with a simulated sensor and a webhook receiver until you press Ctrl+C.
 
     Stores all data in data/demo in the current directory. To change the directory or the ports, set
     the environment variables DEMO_DIR, DEMO_PORT and DEMO_RECEIVER_PORT. Port 0 selects any free

@@ -38,7 +38,8 @@ def welcome(service: Service, link: str, token: str, key: str) -> None:
     line("The link works once, and expires after 15 minutes. Later, sign in with the admin token.")
     line()
     line(
-        "Tocsin is running: a sensor writes alerts, Tocsin syncs incidents and sends webhooks.",
+        "Tocsin is running. A simulated sensor writes alerts, and Tocsin syncs incidents and sends "
+        "webhooks.",
         "bold",
     )
     line()
@@ -66,7 +67,7 @@ def welcome(service: Service, link: str, token: str, key: str) -> None:
     ):
         line(f"  {short(PROGRAM)} {command}")
     line()
-    line("Webhooks received, severity Medium and above. Press Ctrl+C to stop.", "bold")
+    line("Received webhooks, with severity Medium or higher. To stop, press Ctrl+C.", "bold")
     line()
 
 

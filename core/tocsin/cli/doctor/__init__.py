@@ -52,7 +52,8 @@ def doctor(as_json: AsJson = False) -> None:
     for each problem and warning. Changes nothing, except that it creates the stream of the intake
     if this stream is missing. To also test the credentials for other systems, run `tocsin check`.
 
-    Exit status: 0 if there are no problems, 1 if there are any. Warnings do not affect it.
+    Exit status: 0 if there are no problems, 1 if there are problems. Warnings do not affect the
+    exit status.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     findings = asyncio.run(examine())

@@ -61,7 +61,10 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
         found, _, remedy = str(error).partition("; ")
         area.fail(found, remedy or "see docs/operators/install.md")
         return False
-    area.note("schema up to date, encryption key valid, no connection pooler that shares sessions")
+    area.note(
+        "the schema is up to date, the encryption key is valid and no connection pooler shares "
+        "sessions"
+    )
     try:
         await require_writable(database)
     except OperatorError as error:
@@ -71,7 +74,7 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
         area.fail(anomaly["detail"], "see docs/operators/accounting.md#database-rollback")
     for limit in await database.read(find_missing_limits):
         area.warn(
-            f"session limit not in effect: {limit}",
+            f"this session limit is not in effect: {limit}",
             "configure the pooler to forward `SET` to PostgreSQL, or set the limit with "
             "`ALTER ROLE`",
         )
@@ -86,7 +89,8 @@ def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
         if key.state is EncryptionKeyState.PREVIOUS:
             rest = "not counted yet" if key.remaining is None else str(key.remaining)
             area.warn(
-                f"the encryption key is being changed; values encrypted with {key.id}: {rest}",
+                "the encryption key is being rotated; values that are still encrypted with "
+                f"{key.id}: {rest}",
                 f"keep both keys configured until `tocsin db keys` shows {key.id} as `retired`",
             )
         elif key.state is EncryptionKeyState.RETIRED and key.id in vault.key_ids:
@@ -120,7 +124,7 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     most = int(current.get("max_connections", 0))
     if most - used < _NEEDED:
         yield (
-            f"only {most - used} of {most} connections are free, and a node may need {_NEEDED}",
+            f"only {most - used} of {most} connections are free, and a node can need {_NEEDED}",
             "increase `max_connections` in PostgreSQL",
         )
     missing = [name for name in metadata.tables if not _has_access(connection, name)]
@@ -130,7 +134,7 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     if not connection.scalar(text(_MAY_UPGRADE)):
         yield (
             "the database user is not allowed to create tables, so `tocsin db upgrade` fails",
-            "grant the user CREATE on the schema, or upgrade as the owner",
+            "grant the user CREATE on the schema, or run the upgrade as the owner of the schema",
         )
 
 
@@ -150,6 +154,7 @@ async def examine_database_clock(area: Area, database: Database) -> None:
         area.note("this machine's clock matches the database's")
     else:
         area.fail(
-            f"this machine's clock is {describe_offset(offset)} of the database's",
-            "synchronize the clocks (NTP)",
+            "compared with the database's clock, this machine's clock is "
+            f"{describe_offset(offset)}",
+            "synchronize the clocks with NTP",
         )

@@ -87,9 +87,11 @@ def examine_files(area: Area, settings: Settings, secrets: Iterable[Path]) -> No
     for path in filter(None, (settings.plugins_file, settings.templates_dir)):
         if path.exists() and path.stat().st_mode & _WRITABLE:
             is_safe = False
-            area.warn(f"{path} is writable by users other than its owner", f"chmod go-w {path}")
+            area.warn(
+                f"{path} is writable by users other than its owner", f"run `chmod go-w {path}`"
+            )
     if is_safe:
-        area.note(f"files with secrets, readable only by their owner: {len(private)}")
+        area.note(f"files with secrets that only their owner can read: {len(private)}")
 
 
 def _examine_modes(area: Area, private: Mapping[Path, str]) -> bool:
@@ -101,10 +103,10 @@ def _examine_modes(area: Area, private: Mapping[Path, str]) -> bool:
             continue  # the configuration says so, or it is yet to be created
         except OSError as error:
             is_safe = False
-            area.fail(f"{path}: {error.strerror}", "grant the service user access to it")
+            area.fail(f"{path}: {error.strerror}", "grant the service user access to this file")
             continue
         if status.st_mode & _OTHERS:
             is_safe = False
             mode = f"{status.st_mode & 0o777:o}"
-            area.warn(f"{path} contains {what} and has mode {mode}", f"chmod go= {path}")
+            area.warn(f"{path} contains {what} and has mode {mode}", f"run `chmod go= {path}`")
     return is_safe

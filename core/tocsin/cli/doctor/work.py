@@ -69,7 +69,8 @@ def examine_work(
     for path, reason in find_degraded_plugins(connection, now).items():
         area.warn(
             f"{path} is degraded: {reason}",
-            "report it to the plugin's author; see docs/operators/diagnose.md#degraded-plugins",
+            "report the problem to the plugin's author; see "
+            "docs/operators/diagnose.md#degraded-plugins",
         )
     unindexed = count_unindexed(connection)
     found = f"incident changes not yet in the search index: {unindexed}"
@@ -105,7 +106,9 @@ def examine_retention(
             f"{kind}: the oldest record is from {isoformat(moment)}; retention in days: {keep.days}"
         )
         if now - moment > removals[kind] + OVERDUE:
-            area.warn(found, "see docs/operators/alerts.md#tocsinretentionbehind for the reasons")
+            area.warn(
+                found, "see docs/operators/alerts.md#tocsinretentionbehind for possible causes"
+            )
         else:
             area.note(found)
     if not settings.limits:
@@ -129,7 +132,7 @@ def examine_roles(connection: Connection, area: Area, now: datetime) -> None:
             f"add `{role}` to TOCSIN_ROLES on a node, or start a node with this role",
         )
     if not missing:
-        area.note(f"running nodes, which together have every role: {', '.join(sorted(nodes))}")
+        area.note(f"the running nodes together have all roles: {', '.join(sorted(nodes))}")
 
 
 def examine_destinations(

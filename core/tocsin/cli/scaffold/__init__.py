@@ -91,8 +91,8 @@ class Scaffold:
         if not _NAME.fullmatch(self.name):
             found = f"found the name {self.name!r}"
             expected = (
-                "use lowercase letters, digits and single hyphens, starting with a letter, 40 "
-                "characters at most"
+                "use at most 40 lowercase letters, digits and single hyphens, and start with a "
+                "letter"
             )
             raise OperatorError(f"{found}; {expected}")
         if self.name in installed:
@@ -101,7 +101,7 @@ class Scaffold:
             )
         kind = f"{self.title}{self.kind.rpartition('-')[2].capitalize()}"
         if kind in tocsin.__all__ or find_spec(self.module) is not None:
-            raise OperatorError(f"{self.name!r} is reserved by Tocsin; choose another name")
+            raise OperatorError(f"the name {self.name!r} is already in use; choose another name")
 
 
 def _bound_versions() -> str:
