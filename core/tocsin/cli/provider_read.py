@@ -50,7 +50,7 @@ def read_provider(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Read a provider as if for the first time, and print its pages and rejected records.
+    """Read a provider as if Tocsin had never read it, and print its pages and rejected records.
 
     Stores nothing, and does not change the position from which the service reads. Use this command
     while you develop a plugin.
