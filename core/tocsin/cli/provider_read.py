@@ -136,7 +136,7 @@ def _describe(page: Page) -> Iterator[dict[str, Any]]:
     """Yield what a page contains."""
     for incident in page.incidents:
         parts = [incident.severity.value, incident.status.value]
-        parts += [f"{len(incident.entities)} entities", incident.title]
+        parts += [f"entities: {len(incident.entities)}", incident.title]
         yield {"kind": "incident", "id": incident.external_id, "detail": ", ".join(parts)}
     for rejected in page.rejected:
         yield {"kind": "rejected", "id": rejected.location, "detail": rejected.reason}
@@ -146,4 +146,4 @@ def _describe(page: Page) -> Iterator[dict[str, Any]]:
         kind = "lost" if interval.lost else "covered"
         detail = f"{start} to {end}" + (f": {interval.lost}" if interval.lost else "")
         yield {"kind": kind, "id": interval.source, "detail": detail}
-    yield {"kind": "page", "id": None, "detail": f"{page.records} records"}
+    yield {"kind": "page", "id": None, "detail": f"records: {page.records}"}

@@ -55,7 +55,7 @@ def test_a_provider_is_read_for_its_author_and_nothing_is_stored(tocsin, tmp_pat
     kinds = [line.split("\t")[2] for line in out.splitlines()]
     assert (status, errors) == (0, "")
     assert {"incident", "rejected", "covered", "page"} <= set(kinds)
-    assert "High, New, 1 entities, Port scan" in out
+    assert "High, New, entities: 1, Port scan" in out
     assert tocsin("quarantine") == (0, "", "")
     _, out, _ = tocsin("providers", "--json", **SECRETS)
     assert json.loads(out)[0]["state"] == "waiting"
