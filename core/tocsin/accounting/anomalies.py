@@ -122,7 +122,8 @@ def _find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[s
     time = load_database_time(connection) or now
     for node in load_clocks(connection, time):
         if abs(node.offset) >= CLOCK_TOLERANCE:
-            detail = f"the node's clock is {describe_offset(node.offset)} of the database's"
+            difference = describe_offset(node.offset)
+            detail = f"compared with the database's clock, the node's clock is {difference}"
             yield represent_anomaly("clock", f"node:{node.name}", time, detail)
 
 

@@ -31,7 +31,7 @@ EXCHANGE_INTERVAL = timedelta(seconds=10)
 """The interval at which nodes compare their clocks."""
 LIMIT = timedelta(seconds=60)
 """The difference from which on a node does not work: less than what remains of a lease."""
-_ADVICE = "synchronize the clocks of the nodes and of the database (NTP)"
+_ADVICE = "synchronize the clocks of the nodes and of the database with NTP"
 _log = structlog.get_logger()
 
 
@@ -96,12 +96,13 @@ class ClockWatch:
             _log.info("clock offset acceptable again; node resumed", offset=describe_offset(offset))
             self.may_work.set()
             self.must_rest.clear()
-        clock = f"the clock of this node is {describe_offset(offset)} of the database's"
+        difference = describe_offset(offset)
+        clock = f"compared with the database's clock, the clock of this node is {difference}"
         self.suspension = f"{clock}; {_ADVICE}" if is_off else None
 
     def _report(self, differences: list[str], offset: timedelta) -> None:
         """Log differences between clocks, each once until it is gone."""
-        ours = f"{describe_offset(offset)} of the database's"
+        ours = f"{describe_offset(offset)}, compared with the database's clock"
         for difference in differences:
             if difference not in self._reported:
                 _log.warning("clocks differ", clocks=difference, this_node=ours, advice=_ADVICE)

@@ -303,7 +303,7 @@ async def check_schema(database: Database, *, is_exact: bool = False) -> None:
     if is_exact and state.revision != newest:
         raise OperatorError(
             f"the database schema is at revision {state.revision}, but this version of Tocsin "
-            f"supports only revisions up to {newest} and would omit newer data; use the newer "
+            f"supports only revisions up to {newest} and would omit newer data; use a newer "
             "version"
         )
 

@@ -183,6 +183,6 @@ def check_vault(manifest: Manifest, vault: Vault) -> None:
         raise OperatorError(
             f"{manifest.name}: the configured encryption key does not match this backup; set "
             "TOCSIN_ENCRYPTION_KEY or TOCSIN_ENCRYPTION_KEY_FILE to the key of that database, or "
-            "to both keys if it was being changed. "
-            "Without it, secrets cannot be decrypted and the audit log cannot be verified"
+            "to both keys if the key was being rotated. "
+            "Without the key, secrets cannot be decrypted, and the audit log cannot be verified"
         )

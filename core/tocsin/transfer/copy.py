@@ -136,7 +136,9 @@ def _begin(connection: Connection, source_id: str) -> None:
     if is_unfinished_copy(connection):
         begun_for = connection.scalar(select(_progress.c.source).limit(1))
         if begun_for != source_id:
-            raise OperatorError("the target is an unfinished copy of another database; empty it")
+            raise OperatorError(
+                "the target is an unfinished copy of another database; empty the target"
+            )
         return
     if connection.dialect.has_table(connection, "alembic_version"):
         raise OperatorError("the target is not empty; use the URL of an empty database")

@@ -100,7 +100,8 @@ class Manifest:
         key = BackupKey(secret, bytes.fromhex(self.salt))
         if not hmac.compare_digest(self.mac or "", self._authenticate(key)):
             raise OperatorError(
-                f"{self.name}: it was encrypted with another key, or its manifest was changed"
+                f"{self.name}: the backup was encrypted with another key, or its manifest was "
+                "changed"
             )
         return key
 

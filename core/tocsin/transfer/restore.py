@@ -211,8 +211,8 @@ async def _restore_into(database: Database, restore: Restore) -> RestoreResult:
     try:
         if not await has_no_schema(database):
             raise OperatorError(
-                "the database is not empty; create an empty one for the backup, and set "
-                "TOCSIN_DATABASE_URL to it"
+                "the database is not empty; create an empty database for the backup, and set "
+                "TOCSIN_DATABASE_URL to the URL of this database"
             )
         result = await database.write(restore.store)
         if restore.erase is not None:
