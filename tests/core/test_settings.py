@@ -156,6 +156,14 @@ def test_a_role_that_is_none_is_answered_with_those_there_are(monkeypatch, roles
     )
 
 
+@pytest.mark.parametrize("prefix", ["a", "acme_tocsin", "_acme_", f"a{'b' * 31}_", "acme-tocsin_"])
+def test_a_key_prefix_ends_with_an_underscore(monkeypatch, prefix):
+    monkeypatch.setenv("TOCSIN_KEY_PREFIX", "a_")
+    assert load_settings().key_prefix == "a_"
+    [problem] = problems(monkeypatch, KEY_PREFIX=prefix)
+    assert "TOCSIN_KEY_PREFIX" in problem
+
+
 @pytest.mark.parametrize(("limit", "is_right"), [("1", True), ("1000", True), ("0", False)])
 def test_a_schedule_may_fail_once_at_least(monkeypatch, limit, is_right):
     monkeypatch.setenv("TOCSIN_SCHEDULE_FAILURE_LIMIT", limit)

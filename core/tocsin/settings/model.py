@@ -93,7 +93,7 @@ class Settings(BaseSettings):
     )
     key_prefix: str = Field(
         default="sk_live_",
-        pattern=r"^[A-Za-z0-9]([A-Za-z0-9_]{0,30}_)?$",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_]{0,30}_$",
         description="Prefix of new API keys. Keys with an earlier prefix stay valid.",
     )
     tls_terminated: bool = Field(
