@@ -60,7 +60,7 @@ def _collect_neighbors(center: Node, found: Surroundings) -> _Neighbors:
     for edge in found.edges:
         if edge.type is RelationType.INVOLVES:
             involved[edge.target].add(edge.source.value)
-        elif center in (edge.source, edge.target) and not _is_informative(edge):
+        elif center in (edge.source, edge.target) and _is_informative(edge):
             other = edge.target if edge.source == center else edge.source
             if _is_entity(other) and other != center:
                 related[other].add(edge.type)
@@ -74,10 +74,8 @@ def _collect_neighbors(center: Node, found: Surroundings) -> _Neighbors:
 
 
 def _is_informative(edge: Edge) -> bool:
-    """Return whether an edge has other origins than investigations, whose questions must not affect
-    it.
-    """
-    return all(source.startswith("session:") for source in edge.known_from)
+    """Return whether an edge is known from anything but investigations alone."""
+    return any(not source.startswith("session:") for source in edge.known_from)
 
 
 def _is_entity(node: Node) -> bool:
