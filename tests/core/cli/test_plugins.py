@@ -180,6 +180,13 @@ def test_the_readme_has_the_lines_that_enable_it(kind):
     assert f"```toml\n{scaffold.lines()}```" in scaffold.files()["README.md"]
 
 
+def test_the_readme_of_a_provider_has_every_permission_of_the_class():
+    files = Scaffold("acme", "provider").files()
+    permissions = re.findall(r'"(\w+:\w+)[",]', files["src/tocsin_acme/provider.py"])
+    assert len(permissions) == 4
+    assert [each for each in permissions if f"`{each}`" not in files["README.md"]] == []
+
+
 def test_the_example_is_what_the_template_gives():
     kept = {
         path.relative_to(EXAMPLE).as_posix(): path.read_text(encoding="utf-8")

@@ -48,7 +48,7 @@ class ExampleProvider(WindowedProvider[ExampleSettings]):
         "cases:read",
         "log:read",
         "comments:write, if write_back is enabled",
-        "cases:write, if write_back_status is set",
+        "cases:write, if write_back_status is set or close_from_tickets is enabled",
     )
 
     def __init__(self, settings: ExampleSettings, tools: Tools) -> None:
