@@ -225,19 +225,21 @@ async def open_node(
         stack.push_async_callback(state.reloader.close)
         PluginMetrics(metrics, lambda: api.services.inventory, state.find_objects)
         MachineGauges(
-            metrics, _list_folders(settings), lambda: find_certificates(node.configuration)
+            metrics,
+            _list_folders(settings, configuration.retention.archive),
+            lambda: find_certificates(node.configuration),
         )
         await state.reloader.start()
         yield node
 
 
-def _list_folders(settings: Settings) -> dict[str, Path]:
+def _list_folders(settings: Settings, archive: Path | None) -> dict[str, Path]:
     """Return the folders that the node writes to."""
     url, folders = parse_url(settings.database), {"data": settings.data_dir}
     if is_sqlite(url):
         folders["database"] = sqlite_file(url).parent
-    if settings.archive_dir is not None:
-        folders["archive"] = settings.archive_dir
+    if (archive := archive or settings.archive_dir) is not None:
+        folders["archive"] = archive
     return folders
 
 

@@ -107,6 +107,16 @@ async def test_each_finding_is_named_with_its_remedy(run, tmp_path):
     assert not [secret for secret in SECRETS.values() if secret in told]
 
 
+async def test_the_disk_of_the_archive_is_examined(run, environment, tmp_path):
+    environment["TOCSIN_ARCHIVE_DIR"] = str(tmp_path)
+    assert f"{tmp_path} (TOCSIN_ARCHIVE_DIR): " in (await run("doctor"))[1]
+    with (tmp_path / "plugins.toml").open("a") as file:
+        file.write('[retention]\narchive = "/not-created-yet/archive"\n')
+    out = (await run("doctor"))[1]
+    assert "/ (archive in [retention]): " in out
+    assert "TOCSIN_ARCHIVE_DIR" not in out
+
+
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 async def test_a_role_that_no_node_has_is_found(run, database):
     async with asyncio.timeout(30):

@@ -105,7 +105,7 @@ async def examine() -> list[Finding]:
         area.note(f"{settings.plugins_file} is valid")
     clock = begin("clock")
     examine_clock(clock)
-    examine_disks(begin("disk"), settings)
+    examine_disks(begin("disk"), settings, configuration.retention)
     tables = [*_list_tables(configuration)]
     examine_files(begin("files"), settings, _list_secret_files(configuration))
     tables += await _examine_database(settings, configuration, begin, clock)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tocsin.cli.doctor.findings import Area
 from tocsin.credentials import KEY_FILE
+from tocsin.registry import RetentionSettings
 from tocsin.settings import Settings
 from tocsin.store import is_sqlite, parse_url, sqlite_file
 
@@ -37,14 +38,16 @@ def examine_clock(area: Area) -> None:
         area.note("this machine's clock is synchronized")
 
 
-def examine_disks(area: Area, settings: Settings) -> None:
+def examine_disks(area: Area, settings: Settings, retention: RetentionSettings) -> None:
     """Find the folders that Tocsin writes to whose disks are nearly full."""
     url = parse_url(settings.database)
     folders = {"TOCSIN_DATA_DIR": settings.data_dir}
     if is_sqlite(url):
         folders["TOCSIN_DATABASE_URL"] = sqlite_file(url).parent
-    if settings.archive_dir is not None:
-        folders["TOCSIN_ARCHIVE_DIR"] = settings.archive_dir
+    if (archive := retention.archive or settings.archive_dir) is not None:
+        name = "archive in [retention]" if retention.archive else "TOCSIN_ARCHIVE_DIR"
+        # the folder is created when retention first removes records
+        folders[name] = next(path for path in (archive, *archive.parents) if path.exists())
     for name, folder in folders.items():
         if folder.exists():
             _examine_disk(area, f"{folder} ({name})", folder)
