@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from tocsin.clock import Clock
 from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
 from tocsin.loops import run_forever
-from tocsin.store import Database
+from tocsin.store import Database, load_database_time
 
 INTERVAL = timedelta(seconds=10)
 _log = structlog.get_logger()
@@ -30,6 +30,7 @@ class PushRefusal(StrEnum):
     NOT_PARSED = "refused"
     KEY_REUSED = "key-reused"
     STOPPED = "stopped"
+    SUSPENDED = "suspended"
     TOO_MANY = "too-many"
     """The sender repeats the push, so nothing is lost and nothing recorded."""
 
@@ -42,6 +43,7 @@ _REASONS = {
     PushRefusal.NOT_PARSED: "the payload could not be parsed; it is quarantined",
     PushRefusal.KEY_REUSED: "the Idempotency-Key was used for another push",
     PushRefusal.STOPPED: "a person has stopped the provider; the sender was asked to retry",
+    PushRefusal.SUSPENDED: "the clock of a node was wrong; the sender was asked to retry",
     PushRefusal.TOO_MANY: "too many pushes at once; the sender was asked to retry",
 }
 _Counts = Counter[tuple[str, PushRefusal]]
@@ -98,4 +100,6 @@ def _record(connection: Connection, stream: str, counts: _Counts, now: datetime)
         if refusal is PushRefusal.TOO_MANY:
             continue
         key, failure = StreamKey(provider, stream), ReadFailure(refusal.value, _REASONS[refusal])
-        record_failure(connection, key, failure, now, continues=True, times=count)
+        # the clock of a suspended node is wrong
+        time = load_database_time(connection) if refusal is PushRefusal.SUSPENDED else None
+        record_failure(connection, key, failure, time or now, continues=True, times=count)

@@ -94,13 +94,15 @@ async def test_what_is_refused_is_kept_aside_as_it_came(api, body):
     assert await rows(api, incidents) == 0
 
 
-@on_sqlite
 async def test_a_suspended_node_stores_nothing_and_the_sender_repeats(api):
     api.services.node.suspension = "the clock of this node is 5m ahead of the database's"
     response = await push(api)
     refusal = await problem(response, 503)
     assert "5m ahead" in refusal["detail"]
     assert int(response.headers["Retry-After"]) == 10
+    await api.services.inbox.flush()
+    [failure] = await api.services.database.read(list_coverage, PUSHED, 10)
+    assert (failure["outcome"], failure["pages"]) == ("suspended", 1)
     assert (await rows(api, incidents), await rows(api, events)) == (0, 0)
     api.services.node.suspension = None
     assert await taken(await push(api)) == counted(1, new=1, changed=0, rejected=0)

@@ -56,6 +56,7 @@ async def push_incidents(call: RequestContext) -> Response:
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
     if (reason := call.services.node.suspension) is not None:
+        call.services.inbox.refuse(name, PushRefusal.SUSPENDED)
         raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
     if (delay := await call.services.inbox.find_retry_delay(name)) is not None:
         call.services.inbox.refuse(name, PushRefusal.STOPPED)
