@@ -215,6 +215,9 @@ async def test_rules_that_cannot_be_counted_are_reported(instance, opened, put):
         [problem] = (await provider.check()).problems
         assert await read(provider) == [own.id]
     assert "countAllCuratedRuleSetDetections returned 403" in problem
+    permission = "chronicle.curatedRuleSetCategories.countAllCuratedRuleSetDetections"
+    assert f"grant the permission {permission}" in problem
+    assert permission in " ".join(SecOps.permissions)
 
 
 async def test_check_says_which_wildcard_finds_curated_detections(instance, opened, put):

@@ -14,6 +14,7 @@ from tocsin_connectors.siem.secops.client import COUNT_CURATED, EVERY_RULE, SecO
 
 LIST = "chronicle.legacies.legacySearchDetections"
 CURATED = "chronicle.legacies.legacySearchCuratedDetections"
+COUNT = "chronicle.curatedRuleSetCategories.countAllCuratedRuleSetDetections"
 RULE = "chronicle.curatedRules.get"
 GET = "chronicle.legacies.legacyGetAlert"
 SEARCH = "chronicle.events.udmSearch"
@@ -21,6 +22,7 @@ UPDATE = "chronicle.legacies.legacyUpdateAlert"
 PERMISSIONS = (
     LIST,
     f"{CURATED}, unless curated_detections is off",
+    f"{COUNT}, if curated_detections is on and curated_rules is not set",
     f"{RULE}, so that `tocsin check` can detect unknown curated rules",
     GET,
     SEARCH,
@@ -76,7 +78,7 @@ async def examine_curated_rules(client: SecOpsClient, now: datetime) -> CuratedR
             raise
         problem = (
             f"curated detections are not read, since {COUNT_CURATED} returned {refused.status}:"
-            " grant roles/chronicle.viewer to the service account, or set curated_rules"
+            f" grant the permission {COUNT} to the service account, or set curated_rules"
         )
         return CuratedRules(problems=(problem,))
     if not rules:
