@@ -48,7 +48,7 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
     search_timeout: Duration = Field(
         default=timedelta(seconds=90),
         gt=timedelta(0),
-        description="Maximum duration of a search.",
+        description="Maximum duration of a search. Investigations wait at most 120 seconds.",
     )
     closing_reason_id: Identifier | None = Field(
         default=None, description="ID of the closing reason with which Tocsin closes offenses."

@@ -50,7 +50,7 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     search_timeout: Duration = Field(
         default=timedelta(seconds=90),
         gt=timedelta(0),
-        description="Maximum duration of a search.",
+        description="Maximum duration of a search. Investigations wait at most 120 seconds.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
