@@ -77,13 +77,14 @@ CONFIGURATION = Configuration(
     template_paths=tocsin_templates.tocsin_template_paths(),
     absent=(),
     strict=False,
+    file=PluginsFile(providers={"edge": {"plugin": "crowdsec"}, "sensors": {"plugin": "simple"}}),
     inventory=PluginInventory(
         PluginsFile(enabled=("webhook",), disabled=tuple(ON_BY_DEFAULT)),
         installed_plugins(),
         PluginOffers(channels={"webhook": Webhook}, hooks={"webhook": ("tocsin_channels",)}),
     ),
 )
-"""What a `plugins.toml` comes to that enables the plugin `webhook`, and nothing else."""
+"""What a `plugins.toml` comes to that enables the plugin `webhook`, and names two providers."""
 PROVIDERS = (
     ProviderFacts("edge", "crowdsec", frozenset({Capability.BACKFILL, Capability.REFRESH})),
     ProviderFacts("sensors", "simple", frozenset()),

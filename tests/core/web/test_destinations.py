@@ -211,6 +211,16 @@ async def test_the_name_and_the_plugin_are_judged(admin):
     assert set(await judge(admin, template="nobody")) == {"settings.template"}
 
 
+async def test_an_unknown_provider_is_refused_with_the_known_ones(admin, soar):
+    mistakes = await judge(admin, providers=["edge", "sensor"])
+    expected = "there is no provider 'sensor'; use one of: edge, sensors; did you mean 'sensors'?"
+    assert mistakes == {"settings.providers.1": expected}
+    await soar(providers=["edge", "sensors"])
+    changed = {"settings": {"providers": ["cloud"]}}
+    mistakes = await wrong(admin, "PATCH", f"{DESTINATIONS}/soar", **changed)
+    assert set(mistakes) == {"settings.providers.0"}
+
+
 @pytest.mark.parametrize("value", ["'\0'", 2**80, 1e400, [{"x": "\0"}]])
 async def test_what_cannot_be_stored_is_refused(admin, value):
     body = json.dumps({"name": "soar", "plugin": "webhook", "settings": SETTINGS | {"when": value}})

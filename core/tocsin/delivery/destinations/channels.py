@@ -89,6 +89,8 @@ class ChannelFactory:
         self.kinds: Mapping[str, type[Channel]] = configuration.channels
         self.receivers = configuration.receivers
         """Receivers that have templates."""
+        self.providers = list(configuration.file.providers)
+        """Names of the configured providers."""
         self.allow_networks = allow_networks
         """Private networks that destinations created over HTTP may reach."""
         self._observers = configuration.observers

@@ -175,7 +175,11 @@ class DestinationValidator:
             )
         except ValidationError as error:
             raise InvalidDestinationError(_list_problems(error, kind)) from None
-        wrong = [*self._find_outside_networks(settings), *self._find_unknown_template(settings)]
+        wrong = [
+            *self._find_outside_networks(settings),
+            *self._find_unknown_template(settings),
+            *self._find_unknown_providers(settings),
+        ]
         if wrong:
             raise InvalidDestinationError(wrong)
         return settings
@@ -194,6 +198,16 @@ class DestinationValidator:
             yield DestinationProblem(
                 "settings.template", f"unknown template {wanted!r}; use one of: {hint}"
             )
+
+    def _find_unknown_providers(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
+        known = self._channels.providers
+        choices = list_choices(known, "configure a provider first")
+        for place, wanted in enumerate(settings.providers):
+            if wanted not in known:
+                hint = f"{choices}{suggest_nearest(wanted, known)}"
+                yield DestinationProblem(
+                    f"settings.providers.{place}", f"there is no provider {wanted!r}; {hint}"
+                )
 
     async def _try_out(self, written: DestinationSpec) -> Sequence[str]:
         """Return the problems that the plugin itself reports; transient ones do not count."""
