@@ -26,10 +26,10 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 HEAD = """\
 # Reference
 
-This page lists every name that a plugin can import. Parameters after `*` in a signature are
-keyword-only; `=...` marks a default. Every enumeration except `Capability` and `Fault` has a class
-method `parse(word)`, which returns the member for a word in any letter case. For an unknown word,
-`parse` raises a ValueError that lists the valid values.
+This page lists every name that a plugin can import. In a signature, parameters after `*` are
+keyword-only, and `=...` marks a parameter that has a default. Every enumeration except `Capability`
+and `Fault` has a class method `parse(word)`, which returns the member for a word in any letter
+case. For an unknown word, `parse` raises a ValueError that lists the valid values.
 """
 SEAMS = {
     "Providers": (

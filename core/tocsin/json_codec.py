@@ -38,8 +38,8 @@ def parse_json(content: bytes) -> Any:
 def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator[Any]:
     """Return the values at a dotted path such as `dns.question.name`, without nulls.
 
-    Objects can be nested, have dotted names, or both; dotted names come first. With `enter_lists`,
-    the items of a list replace the list, both within the path and at its end.
+    Objects can be nested, have dotted names or both. Values at dotted names come first. With
+    `enter_lists`, the items of a list replace the list, both within the path and at its end.
     """
     found: list[Any] = []
     _collect(document, path, enter_lists, found)

@@ -142,7 +142,7 @@ class ObjectChannel(Channel[S]):
     async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Create an object with this key, unless it exists; return its ID, and whether it is new.
+        """Create an object with this key, unless it exists; return its ID and whether it is new.
 
         A new object has all observables; an existing object can lack some of them.
         """

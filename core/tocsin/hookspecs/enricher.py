@@ -98,9 +98,9 @@ class Enricher(Configurable[S], ABC):
 
     @abstractmethod
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return enrichments of these entities, in the same order; omit unknown entities.
+        """Return the enrichments of these entities, in the same order, without unknown entities.
 
         The kind of each entity is in `kinds`, and there are at most `batch` entities. The same
-        request must return the same result until the data of the source changes. Raises
-        `TryLater`, `Broken` or `Refused` if the source does not answer.
+        request must return the same result until the data of the source changes. Raises `TryLater`,
+        `Broken` or `Refused` if the source does not answer.
         """

@@ -14,7 +14,7 @@ from tocsin.model.vocabulary import Json, Severity, Vocabulary
 
 
 class EventType(Vocabulary):
-    """The four event types; the list is final."""
+    """The four event types. Later versions add no event types."""
 
     INCIDENT_ALERT = "incident-alert"
     INVESTIGATION_COMPLETED = "investigation-completed"

@@ -61,7 +61,7 @@ class Inquiry:
     """The query and each follow-up, the oldest first."""
     persona: Persona
     provider: str | None
-    """The only provider to consider; None for all."""
+    """The only provider to consider; None for all providers."""
     asked_at: datetime
     """The time of the request, which counts as the current time during the whole run."""
     previous: Report | None = None
@@ -119,7 +119,8 @@ class FoundEntities:
 
     entities: tuple[Entity, ...]
     complete: bool
-    """False if there are more entities than the limit, or more candidates than Tocsin compares."""
+    """False if there are more entities than the limit, or more candidates than Tocsin can
+    compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,7 +153,7 @@ class IncidentRecord:
     """The latest alerts of the incident, the earliest first."""
     marking: Marking = field(default_factory=Marking)
     severity_assumed: bool = False
-    """Whether the SIEM's severity was missing or unknown, so that Tocsin assumed Medium."""
+    """Whether the SIEM's severity was missing or unknown, and Tocsin assumed Medium."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,9 @@ class Marking:
 
     @classmethod
     def strictest(cls, markings: Iterable[Marking]) -> Marking:
-        """Return the strictest TLP and the strictest PAP; amber if there are no markings."""
+        """Return the strictest TLP and the strictest PAP; amber for both if there are no
+        markings.
+        """
         every = list(markings) or [cls()]
         tlp = max((marking.tlp for marking in every), key=lambda tlp: tlp.rank)
         return cls(tlp, max((marking.pap for marking in every), key=lambda pap: pap.rank))

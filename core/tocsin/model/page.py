@@ -25,7 +25,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """An interval that a page accounts for in one source: from `start` up to, not including, `end`.
+    """An interval of one source that a page accounts for; it includes `start` and excludes `end`.
 
     `start` and `end` are datetimes for time intervals, and byte offsets for files. `lost` is the
     reason why an interval could not be read. `passed_over` is the reason why an interval was
@@ -42,7 +42,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time interval: from `start` up to, not including, `end`."""
+    """A time interval that includes `start` and excludes `end`."""
 
     start: datetime
     end: datetime

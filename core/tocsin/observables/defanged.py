@@ -51,8 +51,8 @@ def _is_clickable(word: str) -> bool:
 def refang(text: str) -> str:
     """Return `text` with each defanged address restored; other text does not change.
 
-    Supports `hxxp`, `meow` and `fxp` as schemes; `.`, `:`, `::`, `://`, `@`, `dot` and `at` in
-    any brackets, with or without spaces around them; and dots after a backslash.
+    Restores the schemes `hxxp`, `meow` and `fxp`, and dots after a backslash. Also restores `.`,
+    `:`, `::`, `://`, `@`, `dot` and `at` in any brackets, with or without spaces around them.
     """
     return " ".join(map(refang_word, join_defanged(text).split(" ")))
 

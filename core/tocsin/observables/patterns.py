@@ -21,7 +21,7 @@ _Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True)
 class EntityPattern:
-    """A pattern of entities; create it with `parse`."""
+    """A pattern that matches entities; create one with `parse`."""
 
     text: str
     """The pattern in its usual form, such as `198.51.100.0/24`, `198.51.100.1-198.51.100.9` or

@@ -16,7 +16,7 @@ class ManualClock:
         return self._now
 
     def advance(self, **duration: float) -> None:
-        """Advance the clock; takes the arguments of `timedelta`."""
+        """Advance the clock by a duration, given as the arguments of `timedelta`."""
         self._now += timedelta(**duration)
 
     async def sleep(self, duration: timedelta) -> None:

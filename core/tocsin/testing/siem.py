@@ -31,9 +31,10 @@ class Case:
     merged_into: str | None = None
     """The ID of the incident into which this incident was merged."""
     visible_at: datetime | None = None
-    """The true time from which the API shows this version; None for immediately."""
+    """The true time from which the API shows this version; None if it shows the version
+    immediately."""
     entities_at: datetime | None = None
-    """The true time from which the API shows the entities; None for immediately."""
+    """The true time from which the API shows the entities; None if it shows them immediately."""
     malformed: bool = False
     """Whether the API returns this version as an unreadable record."""
 

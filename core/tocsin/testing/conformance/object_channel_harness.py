@@ -31,7 +31,7 @@ class ObjectChannelSuite(ChannelSuite):
 
     @property
     def keeps_observables(self) -> bool:
-        """Whether the receiver stores observables; otherwise, texts mention them."""
+        """Whether the receiver stores observables. If not, the texts mention the entities."""
         return not issubclass(self.channel.Settings, TicketSettings)
 
     def harness(self, **settings: Any) -> ObjectChannelHarness:
