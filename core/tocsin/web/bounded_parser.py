@@ -38,18 +38,36 @@ class BoundedParser:
         self._payload: StreamReader = EMPTY_PAYLOAD
         self._is_chunked = False
         self._received = 0
+        self._is_paused = False
+        self._unparsed = b""
         self._has_refused = False
-        self.pause_reading = parser.pause_reading
         self.message_consumed = parser.message_consumed
         self.set_upgraded = parser.set_upgraded
 
+    def pause_reading(self) -> None:
+        """Stop in the body until it has been read; `feed_data(b"")` continues."""
+        self._is_paused = True
+        self._parser.pause_reading()
+
     def feed_data(self, data: bytes) -> _Parsed:
-        """Parse data; raises HeaderTooLong, and ends a body of small chunks with an error."""
-        if len(data) <= _SLICE:
+        """Parse data; raises HeaderTooLong, and ends a body of small chunks with an error.
+
+        What follows a pause is kept until parsing continues: a paused parser would count it as
+        framing.
+        """
+        if self._is_paused and data:
+            self._unparsed += data
+            return _NOTHING
+        if len(data) <= _SLICE and not self._unparsed:
+            self._is_paused = False
             return self._feed(data)
+        return self._feed_slices(data)
+
+    def _feed_slices(self, data: bytes) -> _Parsed:
         messages: list[tuple[Any, StreamReader]] = []
-        while data:
-            size = _SLICE if self._payload is EMPTY_PAYLOAD or self._is_chunked else len(data)
+        size = 0 if self._is_paused else _SLICE  # the parser keeps a tail, which comes first
+        data, self._unparsed, self._is_paused = self._unparsed + data, b"", False
+        while data and not self._is_paused:
             try:
                 found, is_upgraded, tail = self._feed(data[:size])
             except HttpProcessingError:
@@ -59,8 +77,10 @@ class BoundedParser:
                 break
             messages += found
             data = data[size:]
+            size = _SLICE if self._payload is EMPTY_PAYLOAD or self._is_chunked else len(data)
             if is_upgraded:
                 return messages, True, tail + data
+        self._unparsed = b"" if self._has_refused else data
         return messages, False, b""
 
     def _feed(self, data: bytes) -> _Parsed:

@@ -121,6 +121,22 @@ async def test_chunks_of_forty_bytes_are_read(api, coding):
 
 
 @on_sqlite
+@pytest.mark.parametrize("size", [40, 1_000])
+async def test_chunks_that_arrive_before_they_are_read_are_kept(api, monkeypatch, size):
+    async def read(reader: StreamReader, *arguments) -> bytes:
+        await asyncio.sleep(0.01)
+        return await read_part(reader, *arguments)
+
+    read_part = StreamReader.readany
+    monkeypatch.setattr(StreamReader, "readany", read)
+    body = b'{"external_id": "1", "title": "a title"}' + b" " * 400_000
+    async with served(api) as connect:
+        sent = TARGETS["a push"] + CHUNKED + b"\r\n" + chunked(body, size) + CLOSE
+        answer = await exchange(connect, sent)
+    assert answer.count(b"HTTP/1.1 200 ") == 2
+
+
+@on_sqlite
 @pytest.mark.parametrize("end", [b"\r\n", b""])
 async def test_a_header_is_bounded_as_a_whole(api, end):
     fields = b"".join(b"X-%d: %b\r\n" % (number, b"a" * 8_000) for number in range(20))
