@@ -76,9 +76,9 @@ dist: $(VENV)/.dev $(VENV)/.tools ## Build a release in dist/: wheel, bill of ma
 	@$(BIN)/python deploy/dist.py
 
 requirements: ## Update the pinned dependencies, with hashes
-	@uv pip compile pyproject.toml --extra postgres --extra otel --group build --group dev --universal --generate-hashes \
+	@uv pip compile pyproject.toml --extra postgres --extra otel --extra uvloop --group build --group dev --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --upgrade --quiet -o requirements/dev.txt
-	@uv pip compile pyproject.toml --extra postgres --extra otel --group build --universal --generate-hashes \
+	@uv pip compile pyproject.toml --extra postgres --extra otel --extra uvloop --group build --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --upgrade --quiet -o requirements/runtime.txt
 	@uv pip compile --group pyproject.toml:docs --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt --quiet -o requirements/docs.txt

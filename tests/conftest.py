@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import hypothesis
 import pytest
 import structlog
+import uvloop
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -45,6 +46,13 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.tune()
     if _is_ordinary(config):
         hypothesis.settings.load_profile("ordinary")
+
+
+if os.environ.get("TOCSIN_EVENT_LOOP") == "uvloop":
+
+    def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+        """Run the tests on the event loop that the services of the tests use."""
+        return {"uvloop": uvloop.new_event_loop}
 
 
 def _is_ordinary(config: pytest.Config) -> bool:

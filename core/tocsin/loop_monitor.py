@@ -70,9 +70,9 @@ class Stall:
 class LoopMonitor:
     """Reports callbacks that hold the running event loop for longer than `threshold` seconds.
 
-    A thread looks at the stack of the loop's thread at each `interval`; it never wakes the loop.
-    The seconds of a stall are short by up to two intervals. They omit the time in which other
-    processes used the processor, or other threads the interpreter.
+    A thread looks at the stack of the loop's thread at each `interval`; it never wakes an idle
+    loop. The seconds of a stall are short by up to two intervals. They omit the time in which
+    other processes used the processor, or other threads the interpreter.
 
     `report` is called in that thread: when a stall is over, and once before if it lasts long.
     """
@@ -91,12 +91,15 @@ class LoopMonitor:
         self._interval = interval
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._callback: FrameType | None = None
+        self._turns: _Turns | None = None
+        self._callback: tuple[FrameType, int] | None = None
         self._stacks: dict[Stack, float] = {}
         self._is_reported = False
 
     def __enter__(self) -> Self:
-        """Start to watch the loop that runs in this thread."""
+        """Start to watch the loop that runs the present task."""
+        runner = _find_runner()
+        self._turns = runner and _Turns(asyncio.get_running_loop(), runner)
         arguments = (threading.get_ident(), threading.get_native_id())
         self._thread = threading.Thread(
             target=self._watch, args=arguments, name="tocsin-loop-monitor", daemon=True
@@ -117,7 +120,7 @@ class LoopMonitor:
             now = time.monotonic()
             elapsed, looked_at = now - looked_at, now
             frame = sys._current_frames().get(loop_thread)  # noqa: SLF001 - made for debuggers
-            callback = _find_callback(frame)
+            callback = self._find_callback(frame)
             run, turns = processor.take_run()
             queued = 0.0 if callback is None else processor.take_queued()
             if elapsed <= 2 * self._interval:
@@ -129,21 +132,29 @@ class LoopMonitor:
             self._see(frame, callback, watched, unwatched, now)
         self._end(time.monotonic())
 
+    def _find_callback(self, frame: FrameType | None) -> tuple[FrameType, int] | None:
+        """Return what identifies the callback that the loop runs; None if it waits."""
+        if self._turns is not None:
+            return self._turns.find_callback(frame)
+        while frame is not None and frame.f_code is not _CALLBACK:
+            frame = frame.f_back
+        return frame and (frame, 0)
+
     def _see(
         self,
         frame: FrameType | None,
-        callback: FrameType | None,
+        callback: tuple[FrameType, int] | None,
         watched: float,
         unwatched: float,
         now: float,
     ) -> None:
-        if callback is None or callback is not self._callback:
+        if callback is None or callback != self._callback:
             self._end(now)
             self._callback, watched = callback, 0.0
         seconds = watched + unwatched
         if frame is None or callback is None or not seconds:
             return
-        stack = tuple(_list_frames(frame))
+        stack = tuple(_list_frames(frame, callback[0]))
         if stack in self._stacks or len(self._stacks) < _MOST_STACKS:
             self._stacks[stack] = self._stacks.get(stack, 0.0) + seconds
         stall = self._describe(now, is_over=False)
@@ -163,6 +174,36 @@ class LoopMonitor:
 
     def _describe(self, now: float, *, is_over: bool) -> Stall:
         return Stall(tuple(self._stacks.items()), now, is_over)
+
+
+class _Turns:
+    """Turns of a loop that is written in C, such as uvloop's, which has no frame of its own.
+
+    All steps of a task have the same outermost frame, so the turns tell them apart.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, runner: FrameType) -> None:
+        self._loop = loop
+        self._runner = runner
+        self._count = 0
+        self._is_awaited = False
+
+    def find_callback(self, frame: FrameType | None) -> tuple[FrameType, int] | None:
+        """Return the outermost frame of the callback, and the turn; None if the loop waits."""
+        while frame is not None and frame.f_back is not self._runner:
+            frame = frame.f_back
+        if frame is None:
+            return None
+        found = frame, self._count
+        if not self._is_awaited:
+            self._is_awaited = True
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._end_turn)
+        return found
+
+    def _end_turn(self) -> None:
+        self._count += 1
+        self._is_awaited = False
 
 
 class _ProcessorTime:
@@ -202,16 +243,18 @@ def _find_clock(thread: int) -> int | None:
     return time.pthread_getcpuclockid(thread)
 
 
-def _find_callback(frame: FrameType | None) -> FrameType | None:
-    """Return the frame of the callback that the loop runs; None if it waits."""
-    while frame is not None and frame.f_code is not _CALLBACK:
-        frame = frame.f_back
-    return frame
+def _find_runner() -> FrameType | None:
+    """Return the frame that runs the loop if the loop is written in C, otherwise None."""
+    task = asyncio.current_task()
+    frame: FrameType | None = getattr(task and task.get_coro(), "cr_frame", None)
+    runner = frame and frame.f_back
+    return None if runner is None or runner.f_code is _CALLBACK else runner
 
 
-def _list_frames(frame: FrameType | None) -> Iterator[StackFrame]:
+def _list_frames(frame: FrameType | None, callback: FrameType) -> Iterator[StackFrame]:
     """Yield the calls of the loop's callback."""
-    while frame is not None and frame.f_code is not _CALLBACK:
+    end = callback if callback.f_code is _CALLBACK else callback.f_back
+    while frame is not None and frame is not end:
         code = frame.f_code
         instance = frame.f_locals.get("self") if "self" in code.co_varnames[:1] else None
         module = str(frame.f_globals.get("__name__", ""))

@@ -4,24 +4,35 @@ import asyncio
 import threading
 import time
 
+import pytest
+import uvloop
+
 from tocsin.loop_monitor import LoopMonitor, Stall
 
 
-async def watch(hold, threshold=0.2):
-    stalls = []
-    with LoopMonitor(stalls.append, threshold=threshold, interval=0.02):
-        await asyncio.sleep(0.05)
-        await hold()
-        await asyncio.sleep(0.05)
-    return stalls
+on_both_loops = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+
+
+def watch(loop, hold):
+    async def run():
+        stalls = []
+        with LoopMonitor(stalls.append, threshold=0.2, interval=0.02):
+            await asyncio.sleep(0.05)
+            await hold()
+            await asyncio.sleep(0.05)
+        return stalls
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        return runner.run(run())
 
 
 async def sleep_in_the_loop():
     time.sleep(0.4)  # noqa: ASYNC251
 
 
-async def test_a_blocking_call_is_reported_with_its_stack():
-    [stall] = await watch(sleep_in_the_loop)
+@on_both_loops
+def test_a_blocking_call_is_reported_with_its_stack(loop):
+    [stall] = watch(loop, sleep_in_the_loop)
     assert 0.2 <= stall.seconds < 1
     [(stack, _)] = stall.stacks
     assert stack[0].function == "sleep_in_the_loop"
@@ -29,17 +40,19 @@ async def test_a_blocking_call_is_reported_with_its_stack():
     assert stack[0].line == sleep_in_the_loop.__code__.co_firstlineno + 1
 
 
-async def test_many_short_callbacks_are_no_stall():
+@on_both_loops
+def test_many_short_callbacks_are_no_stall(loop):
     async def work():
         for _ in range(40):
             time.sleep(0.01)  # noqa: ASYNC251
             await asyncio.sleep(0)
 
-    assert await watch(work) == []
+    assert watch(loop, work) == []
 
 
-async def test_a_blocking_call_in_a_thread_is_no_stall():
-    assert await watch(lambda: asyncio.to_thread(time.sleep, 0.4)) == []
+@on_both_loops
+def test_a_blocking_call_in_a_thread_is_no_stall(loop):
+    assert watch(loop, lambda: asyncio.to_thread(time.sleep, 0.4)) == []
 
 
 async def test_a_long_stall_is_reported_while_it_lasts(monkeypatch):
@@ -62,7 +75,8 @@ async def test_a_long_stall_is_reported_while_it_lasts(monkeypatch):
     assert stalls == [False, True]
 
 
-async def test_each_culprit_answers_for_its_own_seconds():
+@on_both_loops
+def test_each_culprit_answers_for_its_own_seconds(loop):
     def first():
         time.sleep(0.3)
 
@@ -73,7 +87,7 @@ async def test_each_culprit_answers_for_its_own_seconds():
         first()
         second()
 
-    [stall] = await watch(hold)
+    [stall] = watch(loop, hold)
     found = stall.attribute(lambda stack: stack[0].function.rpartition(".")[2])
     assert found["first"][0] < found["second"][0]
     assert found["second"][0] < 0.9

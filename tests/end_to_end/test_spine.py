@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,18 @@ async def test_an_alert_reaches_the_receiver_and_the_api(service, sensor, receiv
     detail = await service.get("/api/v1/incidents/2", key)
     assert detail["title"] == "EXAMPLE Exploit attempt 2"
     assert {"kind": "ip", "value": "198.51.100.7", "role": "source"} in detail["entities"]
+    assert await service.stop() == 0
+
+
+@postgresql_in_full
+async def test_a_node_runs_on_uvloop(service, sensor, receiver):
+    service.environment["TOCSIN_EVENT_LOOP"] = "uvloop"
+    sensor.write(3)
+    await service.start()
+    await until(lambda: len(receiver.received) == 3)
+    assert "uvloop" in Path(f"/proc/{service.pid}/maps").read_text()
+    listed = await service.get("/api/v1/incidents", await service.make_key())
+    assert sorted(item["number"] for item in listed["incidents"]) == [1, 2, 3]
     assert await service.stop() == 0
 
 

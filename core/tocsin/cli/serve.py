@@ -55,7 +55,12 @@ def serve_node(*, is_dev: bool = False) -> None:
     """Run a node until it is stopped; with `is_dev`, it retries without growing delays."""
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)
-    asyncio.run(_serve(settings, is_dev=is_dev))
+    if settings.event_loop == "uvloop":
+        from uvloop import new_event_loop
+    else:
+        new_event_loop = asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(settings, is_dev=is_dev))
 
 
 async def _serve(settings: Settings, *, is_dev: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -68,6 +69,13 @@ def _find_conflicts(settings: Settings) -> Iterator[ConfigurationProblem]:
             f"{PREFIX}OIDC_ISSUER",
             "found an issuer without TLS, whose keys could be replaced in transit",
             "use an https:// URL",
+        )
+    if settings.event_loop == "uvloop" and find_spec("uvloop") is None:
+        yield ConfigurationProblem(
+            "environment",
+            f"{PREFIX}EVENT_LOOP",
+            "found 'uvloop', which is not installed",
+            "install it with `pip install 'tocsin[uvloop]'`, or use 'asyncio'",
         )
     yield from _find_oidc_conflicts(settings)
 

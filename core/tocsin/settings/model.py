@@ -229,6 +229,11 @@ class Settings(BaseSettings):
         description="Roles of this node, separated by commas: `api`, `sync`, `investigate`, "
         "`schedule`, `deliver`. Default: all roles. At least one node must have each role.",
     )
+    event_loop: Literal["asyncio", "uvloop"] = Field(
+        default="asyncio",
+        description="Event loop of `tocsin serve`: `asyncio`, or the faster `uvloop`, which "
+        "requires the extra `uvloop`.",
+    )
     log_format: Literal["console", "json"] = Field(
         default="console", description="`console` for readable lines, `json` for log collectors."
     )

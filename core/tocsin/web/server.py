@@ -76,9 +76,10 @@ class _Server(web.Server):
         super().__init__(handler, request_factory=server.request_factory, **server._kwargs)  # noqa: SLF001
         self.headers = app[HEADERS]
         self._most_connections = connections
+        self._buffer = memoryview(bytearray(_READ_SIZE))
 
-    def __call__(self) -> RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+    def __call__(self) -> _Reads:  # type: ignore[override]  # a protocol for `create_server`
+        return _Reads(_Connection(self, loop=self._loop, **self._kwargs), self._buffer)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Add a connection; over the limit, close the oldest one that waits for a request."""
@@ -86,6 +87,47 @@ class _Server(web.Server):
         if len(self._connections) > self._most_connections:
             waiting = (one for one in self._connections if one._waiter is not None)  # noqa: SLF001
             self._connections.pop(next(waiting, handler)).abort()
+
+
+class _Reads(asyncio.BufferedProtocol):
+    """Reads little at once for a connection; the event loops would read 256 KiB.
+
+    All connections share the buffer: a loop fills it and hands it over in one step.
+    """
+
+    __slots__ = ("_buffer", "_connection")
+
+    def __init__(self, connection: _Connection, buffer: memoryview) -> None:
+        self._connection = connection
+        self._buffer = buffer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the connection."""
+        self._connection.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the connection."""
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait until the client has read."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Continue after the client has read."""
+        self._connection.resume_writing()
+
+    def eof_received(self) -> None:
+        """Let the transport close, as aiohttp does."""
+        self._connection.eof_received()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - all that fits
+        """Return the buffer to read into."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Hand over what was read."""
+        self._connection.data_received(bytes(self._buffer[:nbytes]))
 
 
 class _Connection(RequestHandler):
@@ -97,11 +139,6 @@ class _Connection(RequestHandler):
         super().__init__(manager, **options)
         self._parser = BoundedParser(self._parser)  # type: ignore[assignment]
         self._deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the connection, which reads little at once; asyncio would read 256 KiB."""
-        transport.max_size = _READ_SIZE  # type: ignore[attr-defined]  # see test_upstream_internals
-        super().connection_made(transport)
 
     def pause_writing(self) -> None:
         """Wait until the client has read, and close the connection if it does not."""
