@@ -9,7 +9,6 @@ import uvloop
 
 from tocsin.loop_monitor import LoopMonitor, Stall
 
-
 on_both_loops = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 
 

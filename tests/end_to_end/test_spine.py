@@ -34,7 +34,7 @@ async def test_a_node_runs_on_uvloop(service, sensor, receiver):
     sensor.write(3)
     await service.start()
     await until(lambda: len(receiver.received) == 3)
-    assert "uvloop" in Path(f"/proc/{service.pid}/maps").read_text()
+    assert "uvloop" in await asyncio.to_thread(Path(f"/proc/{service.pid}/maps").read_text)
     listed = await service.get("/api/v1/incidents", await service.make_key())
     assert sorted(item["number"] for item in listed["incidents"]) == [1, 2, 3]
     assert await service.stop() == 0

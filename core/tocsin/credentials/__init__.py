@@ -72,7 +72,7 @@ from tocsin.credentials.encryption_keys import (
 )
 from tocsin.credentials.hashing import BusyError, Hasher
 from tocsin.credentials.key_rotation import KeyRotation
-from tocsin.credentials.key_rows import KEY_COLUMNS, KeyRows, PresentedKey, join_key
+from tocsin.credentials.key_rows import FIND_KEY, KeyRows, PresentedKey, join_key
 from tocsin.credentials.oidc_discovery import IssuerUnavailable
 from tocsin.credentials.oidc_logout import EndedSession
 from tocsin.credentials.oidc_recheck import (
@@ -154,7 +154,7 @@ __all__ = [
     "CALLBACK",
     "CEREMONY_LIFETIME",
     "DEFAULT_PREFIX",
-    "KEY_COLUMNS",
+    "FIND_KEY",
     "KEY_FILE",
     "LONGEST_SESSION",
     "PASSKEY_LINK",

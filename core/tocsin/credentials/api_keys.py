@@ -116,12 +116,15 @@ class ApiKey:
 
 
 _by_key_id = select(api_keys).where(api_keys.c.key_id == bindparam("key_id"))
-_columns = [column.name for column in api_keys.columns if column.name != "search"]
+KEY_COLUMNS = [
+    column for column in api_keys.columns if column.name not in ("search", "row_version")
+]
+"""The columns with the fields of an `ApiKey`."""
 
 
 def create_api_key(connection: Connection, key: ApiKey) -> None:
     """Store a new key."""
-    values = {name: getattr(key, name) for name in _columns}
+    values = {column.name: getattr(key, column.name) for column in KEY_COLUMNS}
     search = search_text(key.name, key.description, key.key_id, key.created_by, key.scopes)
     row = values | {"scopes": sorted(key.scopes), "search": search}
     connection.execute(insert(api_keys).values(row))
@@ -188,7 +191,7 @@ def disable_api_key(connection: Connection, key_id: str, now: datetime) -> tuple
 def to_api_key(row: Row[Any]) -> ApiKey:
     """Return the key of a row."""
     values = row._asdict()
-    del values["search"]
+    del values["search"], values["row_version"]
     return ApiKey(**values | {"scopes": tuple(values["scopes"])})
 
 

@@ -11,19 +11,22 @@ import orjson
 from sqlalchemy import ColumnElement, FromClause, Text, bindparam, cast, outerjoin, select
 
 from tocsin.clock import Clock
-from tocsin.credentials.api_keys import ApiKey, KeyStatus, parse_key
+from tocsin.credentials.api_keys import KEY_COLUMNS, ApiKey, KeyStatus, parse_key
 from tocsin.credentials.digest_cache import DigestCache
 from tocsin.credentials.hashing import Hasher
 from tocsin.credentials.records import Principal, Usage
 from tocsin.store import DriverQuery, load_stored
 from tocsin.store.tables import api_keys
 
-KEY_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
+_COLUMNS: tuple[ColumnElement[Any], ...] = tuple(
     cast(column, Text).label("scopes") if column.name == "scopes" else column
-    for column in api_keys.columns
-    if column.name != "search"
+    for column in KEY_COLUMNS
 )
-"""The columns to fetch, in this order."""
+_HAS_KEY_ID = api_keys.c.key_id == bindparam("key_id")
+FIND_KEY = DriverQuery(
+    select(api_keys.c.row_version, *_COLUMNS).where(_HAS_KEY_ID), ("key_id",), is_lookup=True
+)
+"""The query for the row that `KeyRows.prove` takes."""
 
 
 def join_key(
@@ -34,23 +37,22 @@ def join_key(
     *,
     is_lookup: bool = False,
 ) -> DriverQuery:
-    """Return the query for a caller's key and the columns of a matching row, if there is one.
+    """Return the query for the version of a caller's key and a matching row, if there is one.
 
     `names` are the parameters of the source and the condition; the key id comes before them. A
     lookup finds the matching row in next to no time.
     """
     joined = outerjoin(api_keys, source, condition)
-    query = select(*KEY_COLUMNS, *columns).select_from(joined)
-    query = query.where(api_keys.c.key_id == bindparam("key_id"))
+    query = select(api_keys.c.row_version, *columns).select_from(joined).where(_HAS_KEY_ID)
     return DriverQuery(query, ("key_id", *names), is_lookup=is_lookup)
 
 
 @dataclass(frozen=True, slots=True)
 class ProvenRow:
-    """A stored row that a presented key was proven to belong to."""
+    """A version of a stored row that a presented key was proven to belong to."""
 
     key_id: str
-    row: Sequence[Any]
+    version: int
     principal: Principal
     valid_until: datetime
 
@@ -67,8 +69,9 @@ class PresentedKey(NamedTuple):
 class KeyRows:
     """Authenticates callers by the rows of their keys.
 
-    The row is read for every request, so a key that is disabled, rotated or deleted ends with the
-    next one on every node. Only the proof is remembered, as long as the whole row stays the same.
+    The version of the row is read for every request, so a key that is disabled, rotated or deleted
+    ends with the next one on every node. Only the proof is remembered, as long as the version
+    stays the same; triggers of the database renew it with every change, whoever makes it.
     Keys that were not verified before are left to the `Authenticator`, like every refusal.
     """
 
@@ -86,21 +89,21 @@ class KeyRows:
         value = parse_key(text)
         return None if value is None else PresentedKey(value.identifier, text, digest, None)
 
-    def identify(self, key: PresentedKey, row: Sequence[Any], now: datetime) -> Principal | None:
-        """Return the caller by the columns of its key's row; None if that needs more than them.
-
-        `row` holds the KEY_COLUMNS as the driver has returned them.
-        """
+    def identify(self, key: PresentedKey, version: int, now: datetime) -> Principal | None:
+        """Return the caller by the version of its key's row, None if that was not proven before."""
         proven = key.proven
-        if proven is None or proven.row != row:
-            proven = self._prove(key, row, now)
-        if proven is None or now >= proven.valid_until:
+        if proven is None or proven.version != version or now >= proven.valid_until:
             return None
         self._usage.record("key", proven.key_id)
         return proven.principal
 
+    def prove(self, key: PresentedKey, row: Sequence[Any], now: datetime) -> Principal | None:
+        """Return the caller by the row of FIND_KEY; None if the `Authenticator` has to decide."""
+        proven = self._prove(key, row, now)
+        return proven and self.identify(key._replace(proven=proven), proven.version, now)
+
     def _prove(self, key: PresentedKey, row: Sequence[Any], now: datetime) -> ProvenRow | None:
-        stored = load_stored(KEY_COLUMNS, row)
+        stored = load_stored(_COLUMNS, row[1:])
         value = parse_key(key.text)
         record = ApiKey(**stored | {"scopes": tuple(orjson.loads(stored["scopes"]))})
         if value is None or (value.prefix, value.identifier) != (record.prefix, record.key_id):
@@ -112,6 +115,6 @@ class KeyRows:
         previous_end = record.previous_end(now)
         if verified != record.secret_hash and previous_end is not None:
             valid_until = min(valid_until, previous_end)
-        proven = ProvenRow(record.key_id, row, record.principal, valid_until)
+        proven = ProvenRow(record.key_id, row[0], record.principal, valid_until)
         self._proven.add(key.digest, proven)
         return proven

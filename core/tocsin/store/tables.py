@@ -742,6 +742,8 @@ api_keys = Table(
     Column("last_rotated_at", Timestamp),
     Column("disabled_at", Timestamp),
     Column("search", Text, nullable=False),
+    # random; triggers renew it with every other column except `last_used_at` and `search`
+    Column("row_version", BigInteger, nullable=False, server_default="0"),
 )
 
 api_clients = Table(

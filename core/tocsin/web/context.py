@@ -265,7 +265,7 @@ class DirectQuery(NamedTuple):
     """The one statement that answers a request."""
 
     query: DriverQuery
-    """Its parameters start with the key id, and its row with the KEY_COLUMNS."""
+    """Its parameters start with the key id, and its row with the version of the key."""
     values: Sequence[Any]
     """The other parameters."""
     render: Callable[[Sequence[Any]], DirectAnswer | None]

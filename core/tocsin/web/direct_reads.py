@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from aiohttp.abc import AbstractStreamWriter
 from multidict import istr
 
 from tocsin import tracing
-from tocsin.credentials import KEY_COLUMNS, PresentedKey, Principal
+from tocsin.credentials import FIND_KEY, PresentedKey, Principal
 from tocsin.web.authentication import API_KEY_HEADER
 from tocsin.web.context import (
     REQUEST_ID,
@@ -37,7 +38,6 @@ from tocsin.web.problems import ProblemError
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 _ACCEPTED: tuple[list[str], ...] = ([], ["*/*"], ["application/json"])
 _API_KEY = istr(API_KEY_HEADER)
-_KEY_WIDTH = len(KEY_COLUMNS)
 _PARAMETER = "[A-Za-z0-9]{1,64}"
 _QUERY = "[A-Za-z0-9_.~%&=+:-]{0,200}"
 _FOUND = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -99,14 +99,19 @@ class DirectReads:
             if row is None:
                 return None
             now = self._services.clock.now()
-            principal = self._keys.identify(key, row[:_KEY_WIDTH], now)
+            principal = self._keys.identify(key, row[0], now) or await self._prove(key, now)
             if principal is None or endpoint.access not in principal.scopes:
                 return None
-            answer = wanted.render(row[_KEY_WIDTH:])
+            answer = wanted.render(row[1:])
             if answer is not None:
                 return self._respond(request, endpoint, answer, principal)
             wanted = wanted.otherwise
         return None
+
+    async def _prove(self, key: PresentedKey, now: datetime) -> Principal | None:
+        """Return the caller of a key whose row has a version that was not proven before."""
+        row = await self._services.database.fetch_row(FIND_KEY, (key.key_id,))
+        return None if row is None else self._keys.prove(key, row, now)
 
     def _plan(self, request: web.Request) -> tuple[PresentedKey, Endpoint, DirectQuery] | None:
         """Return the key of the caller, and what to read for which endpoint."""
