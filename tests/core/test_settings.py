@@ -211,3 +211,10 @@ def test_a_secret_and_a_file_with_one_are_one_too_many(monkeypatch):
     assert problem.endswith(
         "found both this setting and TOCSIN_METRICS_TOKEN; set only one of them"
     )
+
+
+def test_an_event_loop_that_is_not_installed_is_reported(monkeypatch):
+    monkeypatch.setattr("tocsin.settings.environment.find_spec", lambda _: None)
+    [problem] = problems(monkeypatch, EVENT_LOOP="uvloop")
+    assert "TOCSIN_EVENT_LOOP" in problem
+    assert "pip install 'tocsin[uvloop]'" in problem

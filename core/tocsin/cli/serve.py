@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated
 
@@ -55,12 +56,16 @@ def serve_node(*, is_dev: bool = False) -> None:
     """Run a node until it is stopped; with `is_dev`, it retries without growing delays."""
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)
-    if settings.event_loop == "uvloop":
-        from uvloop import new_event_loop
-    else:
-        new_event_loop = asyncio.new_event_loop
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=_find_loop_factory(settings)) as runner:
         runner.run(_serve(settings, is_dev=is_dev))
+
+
+def _find_loop_factory(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop]:
+    if settings.event_loop == "uvloop":
+        import uvloop
+
+        return uvloop.new_event_loop
+    return asyncio.new_event_loop
 
 
 async def _serve(settings: Settings, *, is_dev: bool) -> None:

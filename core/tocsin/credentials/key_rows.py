@@ -100,7 +100,9 @@ class KeyRows:
     def prove(self, key: PresentedKey, row: Sequence[Any], now: datetime) -> Principal | None:
         """Return the caller by the row of FIND_KEY; None if the `Authenticator` has to decide."""
         proven = self._prove(key, row, now)
-        return proven and self.identify(key._replace(proven=proven), proven.version, now)
+        if proven is None:
+            return None
+        return self.identify(key._replace(proven=proven), proven.version, now)
 
     def _prove(self, key: PresentedKey, row: Sequence[Any], now: datetime) -> ProvenRow | None:
         stored = load_stored(_COLUMNS, row[1:])
