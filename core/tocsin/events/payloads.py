@@ -20,12 +20,13 @@ class _EventModel(BaseModel):
 
 
 class IncidentAlertData(_EventModel):
-    """Data of an event about a new incident."""
+    """Data of an `incident-alert` event."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "incident_number": 4711,
         "title": "Many failed sign-ins, then one that succeeded",
         "severity": "High",
+        "status": "New",
         "provider": "cloud",
         "url": "https://tocsin.example.com/incidents/4711",
     }
@@ -39,7 +40,7 @@ class IncidentAlertData(_EventModel):
 
 
 class InvestigationCompletedData(_EventModel):
-    """Data of an event about a completed scheduled investigation."""
+    """Data of an `investigation-completed` event."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "session_id": "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
@@ -63,7 +64,7 @@ class InvestigationCompletedData(_EventModel):
 
 
 class InvestigationFailedData(_EventModel):
-    """Data of an event about a failed scheduled investigation."""
+    """Data of an `investigation-failed` event."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "session_id": "ses_01KAJE0M5Y7R3S9T2V4W6X8Z1A",
@@ -83,7 +84,7 @@ class InvestigationFailedData(_EventModel):
 
 
 class ScheduleDisabledData(_EventModel):
-    """Data of an event about a disabled schedule."""
+    """Data of a `schedule-disabled` event."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "schedule_id": "sch_01KAH4Q7ZB2N8D5M3X9R6T1V0W",
@@ -113,28 +114,32 @@ class EventEnvelope(_EventModel):
 
 
 class IncidentAlertEvent(EventEnvelope):
-    """A new incident of severity Medium, High or Critical was synced from the SIEM."""
+    """A new incident of severity Medium or above was synced, or the severity of an incident rose.
+
+    If `alert_on_escalation` of the provider is `true`, Tocsin also sends the event when the
+    severity of an incident rises from below Medium to Medium or above.
+    """
 
     event_type: Literal[EventType.INCIDENT_ALERT]
     data: IncidentAlertData
 
 
 class InvestigationCompletedEvent(EventEnvelope):
-    """A scheduled investigation finished."""
+    """A run of a schedule completed."""
 
     event_type: Literal[EventType.INVESTIGATION_COMPLETED]
     data: InvestigationCompletedData
 
 
 class InvestigationFailedEvent(EventEnvelope):
-    """A scheduled investigation encountered an error."""
+    """A run of a schedule failed."""
 
     event_type: Literal[EventType.INVESTIGATION_FAILED]
     data: InvestigationFailedData
 
 
 class ScheduleDisabledEvent(EventEnvelope):
-    """A schedule was disabled after too many consecutive failures."""
+    """Tocsin disabled a schedule after too many consecutive failures."""
 
     event_type: Literal[EventType.SCHEDULE_DISABLED]
     data: ScheduleDisabledData

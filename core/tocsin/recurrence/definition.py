@@ -32,7 +32,7 @@ _YEARS = (1970, 9000)
 
 
 class Overlap(Vocabulary):
-    """Policy for a run that is due while the previous one is running."""
+    """Policy for a run that is due during the previous run."""
 
     SKIP = "skip"
     """Skip the run and record that."""
@@ -113,20 +113,20 @@ class ScheduleDefinition(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     query: QueryText = Field(
-        description="The question in plain language: entities, time ranges, terms, incident "
-        "numbers."
+        description="The question in plain language. It can contain entities, time ranges, terms "
+        "and incident numbers."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
         default=Persona.ANALYST,
         description="The audience, which determines the depth of the investigation.",
     )
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Restricts the investigation to one provider; all by default."
+        default=None, description="The only provider to query; by default, all providers."
     )
     cron: CronText | None = Field(
         default=None,
-        description="A cron expression: minute, hour, day of month, month, weekday; or a nickname "
-        "such as `@daily`. Give this or `interval`.",
+        description="A cron expression with the fields minute, hour, day of month, month and "
+        "weekday, or a nickname such as `@daily`. Set either `cron` or `interval`.",
     )
     interval: Interval | None = Field(
         default=None,
@@ -138,11 +138,11 @@ class ScheduleDefinition(BaseModel):
     )
     jitter: Annotated[_Strict, _duration_between(_SECOND, _DAY)] | None = Field(
         default=None,
-        description="The maximum random delay of each run, so that runs do not all start at "
-        "once; none by default.",
+        description="The maximum random delay of each run, which keeps runs from starting at the "
+        "same time. By default, there is no delay.",
     )
     starts_at: Moment | None = Field(
-        default=None, description="The start of the schedule; intervals count from here."
+        default=None, description="The start of the schedule, from which the intervals are counted."
     )
     ends_at: Moment | None = Field(default=None, description="The end of the schedule.")
     timeout: Annotated[_Strict, _duration_between(10 * _SECOND, _DAY)] = Field(
@@ -151,18 +151,17 @@ class ScheduleDefinition(BaseModel):
     )
     misfire_grace: Annotated[_Strict, _duration_between(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
-        description="The maximum delay of a run; a run that would start later is recorded as "
-        "missed.",
+        description="The maximum delay of a run. A run that would start later is missed.",
     )
     overlap: Annotated[Overlap, any_case(Overlap)] = Field(
         default=Overlap.SKIP,
-        description="The policy for a run that is due while the previous one is running: `skip` "
-        "skips it, `queue` starts it afterwards.",
+        description="What happens to a run that is due during the previous run: `skip` skips it, "
+        "and `queue` starts it afterward.",
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
-        description="Consecutive failures after which the schedule is disabled; by default "
-        "`TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
+        description="Number of consecutive failures after which Tocsin disables the schedule; by "
+        "default, `TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(
         default=(), description="Labels for filtering."

@@ -10,7 +10,7 @@ from tocsin.errors import OperatorError
 
 
 class ManagedBy(StrEnum):
-    """Place where an object is managed."""
+    """Source of an object's configuration."""
 
     FILE = "file"
     API = "api"

@@ -23,7 +23,7 @@ MAX_APPEARED = 5
 
 
 class DriftProblem(StrEnum):
-    """What happened to a field."""
+    """Kind of change of a required field."""
 
     MISSING = "missing"
     CHANGED_TYPE = "changed-type"

@@ -26,7 +26,7 @@ NOBODY = "system"
 
 
 class StopKind(StrEnum):
-    """What is stopped."""
+    """Kind of stopped object."""
 
     DESTINATION = "destination"
     PROVIDER = "provider"

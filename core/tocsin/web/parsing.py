@@ -119,7 +119,7 @@ _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 
 def invalid_request(where: str, errors: list[dict[str, str]]) -> ProblemError:
     """Return the error for these mistakes, each a `path` and a `detail`."""
-    count = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
+    count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     if len(errors) >= MAX_SHOWN_ERRORS:
         count += " or more"
     return INVALID_REQUEST.error(count=count, where=where, errors=errors)

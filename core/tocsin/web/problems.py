@@ -41,10 +41,10 @@ _sampled = SampledLog()
 
 
 class FieldError(BaseModel):
-    """One wrong field of a request."""
+    """An invalid field of a request."""
 
     path: str = Field(
-        description="Location of the field: a parameter, or a dotted path in the body."
+        description="Location of the field: the name of a parameter, or a dotted path in the body."
     )
     detail: str
 
@@ -89,16 +89,19 @@ class ProblemKind(Enum):
     INVALID_SCOPE = "/problems/invalid-scope", "Unknown scope"
     TOO_MANY_REQUESTS = "/problems/too-many-requests", "Too many requests"
     NOT_ACTIVE = "/problems/not-active", "The credential is not active"
-    IDEMPOTENCY_KEY_REUSED = "/problems/idempotency-key-reused", "The Idempotency-Key was used"
+    IDEMPOTENCY_KEY_REUSED = (
+        "/problems/idempotency-key-reused",
+        "The Idempotency-Key was used for a different request",
+    )
     IDEMPOTENCY_KEY_IN_FLIGHT = (
         "/problems/idempotency-key-in-flight",
-        "The first request is still running",
+        "The first request with this key is in progress",
     )
     MANAGED_BY_FILE = "/problems/managed-by-file", "The record cannot be changed over HTTP"
     NAME_TAKEN = "/problems/name-taken", "The name is taken"
     INVALID_CONFIGURATION = "/problems/invalid-configuration", "The configuration contains errors"
     PLUGIN_FAILED = "/problems/plugin-failed", "A plugin failed"
-    SECRET_SHOWN = "/problems/secret-shown", "The response contained a secret shown only once"
+    SECRET_SHOWN = "/problems/secret-shown", "The secret was already shown"
 
 
 class ProblemError(RequestError):

@@ -28,9 +28,9 @@ from tocsin.web.schemas.examples import (
 )
 
 
-def _not_found(record: str, path: str) -> ProblemType:
+def _not_found(record: str, path: str, key: str = "ID") -> ProblemType:
     name = f"{record.lower().replace(' ', '-')}-not-found"
-    return ProblemType(name, 404, f"There is no {record} with this ID.", path=path)
+    return ProblemType(name, 404, f"There is no {record} with this {key}.", path=path)
 
 
 # Credentials
@@ -167,26 +167,21 @@ API_CLIENT_NOT_FOUND = _not_found("API client", f"/api/admin/api-clients/{CLIENT
 CONSOLE_SESSION_NOT_FOUND = _not_found(
     "console session", f"/api/admin/console-sessions/{CONSOLE_SESSION_ID}"
 )
-PERSON_NOT_FOUND = ProblemType(
-    "person-not-found", 404, "There is no person with this name.", path="/api/admin/people/ana"
-)
+PERSON_NOT_FOUND = _not_found("person", "/api/admin/people/ana", "name")
 PASSKEY_NOT_FOUND = _not_found("passkey", f"/api/admin/people/ana/passkeys/{PASSKEY_ID}")
-DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar")
-SUPPRESSION_NOT_FOUND = _not_found("suppression rule", "/api/admin/suppressions/pentest-2026")
+DESTINATION_NOT_FOUND = _not_found("destination", "/api/admin/destinations/soar", "name")
+SUPPRESSION_NOT_FOUND = _not_found(
+    "suppression rule", "/api/admin/suppressions/pentest-2026", "name"
+)
 DELIVERY_NOT_FOUND = _not_found("delivery", f"/api/admin/deliveries/{DELIVERY_ID}")
 REPLAY_NOT_FOUND = _not_found("replay", f"/api/admin/replays/{REPLAY_ID}")
-PROVIDER_NOT_FOUND = ProblemType(
-    "provider-not-found",
-    404,
-    "There is no provider with this name.",
-    path="/api/admin/providers/edge",
-)
+PROVIDER_NOT_FOUND = _not_found("provider", "/api/admin/providers/edge", "name")
 BACKFILL_NOT_FOUND = _not_found("backfill", f"/api/admin/backfills/{BACKFILL_ID}")
 QUARANTINED_RECORD_NOT_FOUND = _not_found("quarantined record", "/api/admin/quarantine/17")
 SCHEDULE_NOT_FOUND = _not_found("schedule", f"/api/admin/schedules/{SCHEDULE_ID}")
-PLUGIN_NOT_FOUND = _not_found("plugin", "/api/admin/plugins/webhook")
+PLUGIN_NOT_FOUND = _not_found("plugin", "/api/admin/plugins/webhook", "name")
 SESSION_NOT_FOUND = _not_found("session", f"/api/v1/sessions/{SESSION_ID}")
-STEP_NOT_FOUND = _not_found("step", f"/api/v1/investigations/{SESSION_ID}/steps/7")
+STEP_NOT_FOUND = _not_found("step", f"/api/v1/investigations/{SESSION_ID}/steps/7", "number")
 REPORT_NOT_FOUND = ProblemType(
     "report-not-found",
     404,
@@ -206,7 +201,7 @@ NODE_UNKNOWN = ProblemType(
 PATH_END_REMOVED = ProblemType(
     "graph-path-not-found",
     404,
-    "One of the two entities no longer exists.",
+    "One of the two nodes no longer exists.",
     path="/api/v1/graph/path",
 )
 

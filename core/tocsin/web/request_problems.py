@@ -104,7 +104,7 @@ INVALID_REQUEST = ProblemType(
     "{count} in the {where}.",
     kind=ProblemKind.INVALID_REQUEST,
     example={
-        "count": "1 mistake",
+        "count": "1 error",
         "where": "query parameters",
         "errors": [{"path": "verbose", "detail": "unknown key; remove it"}],
     },

@@ -473,7 +473,7 @@ async def test_a_refusal_says_its_status_and_why(api, admin, refused):
 async def test_a_refusal_lists_every_mistake(refused):
     create = ("keys", "create", "", *SCOPE, "--expires-in-days", "9999")
     first, *mistakes = (await refused(*create)).splitlines()
-    assert first == "422: 2 mistakes in the body."
+    assert first == "422: 2 errors in the body."
     assert sorted(line.partition(":")[0] for line in mistakes) == ["  expires_in_days", "  name"]
 
 

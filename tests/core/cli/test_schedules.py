@@ -80,7 +80,7 @@ async def test_every_member_of_a_definition_has_an_option():
 async def test_everything_that_is_wrong_is_said_by_member():
     status, words = await run("create", "n", "--query=x", "--cron=61 * * * *", "--timezone=Berlin")
     assert status == 2
-    assert "422: 2 mistakes" in words
+    assert "422: 2 errors" in words
     assert "cron: found '61 * * * *'; the minute field '61' is invalid" in words
     assert "timezone: found 'Berlin'" in words
     assert await run("list") == (0, "")

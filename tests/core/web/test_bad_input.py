@@ -102,7 +102,7 @@ async def test_a_body_of_many_mistakes_is_refused_in_short(api):
     response = await api.client.post(KEYS, json=body, headers=await api.admin())
     document = await problem(response, 422)
     assert len(document["errors"]) == 50
-    assert document["detail"] == "50 mistakes or more in the body."
+    assert document["detail"] == "50 errors or more in the body."
 
 
 LONG_TYPES = {

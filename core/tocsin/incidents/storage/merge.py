@@ -90,7 +90,7 @@ def merge_columns(stored: Mapping[str, Any], version: Incident) -> dict[str, Any
 
 
 class EntityRole(StrEnum):
-    """Role of an entity in an incident, as it is stored."""
+    """Role of an entity in an incident."""
 
     SOURCE = "source"
     TARGET = "target"

@@ -25,7 +25,7 @@ _MAX_REPLY = 20_000
 
 
 class FailureCause(Vocabulary):
-    """Cause of a failed run, for statistics."""
+    """Cause of a failed run."""
 
     INVESTIGATION = "investigation"
     """It cannot be done; for example, an incident that it names does not exist."""

@@ -22,20 +22,22 @@ Tocsin syncs incidents from SIEMs and accounts for every one of them. Use this A
 incidents, run investigations, and manage credentials, destinations and schedules.
 
 Send an API key in `X-API-Key`, or the access token of an API client as `Authorization: Bearer`. \
-Each endpoint requires one scope; endpoints under `/api/admin` require an admin token instead.
+Each endpoint under `/api/v1` requires one scope. Endpoints under `/api/admin` require an admin \
+token instead.
 
-Errors are problem documents (RFC 9457); those of the OAuth 2.0 endpoints follow RFC 6749. \
-Unknown parameters and members are errors. Times are ISO 8601 in UTC. The maximum size of a body \
-is 64 KiB, 2 MiB for webhooks and buttons, or 16 MiB for pushes unless the provider sets another \
-limit. Responses can gain new members: ignore those that you do not know.
+Errors are problem documents (RFC 9457), except that errors of the OAuth 2.0 endpoints follow \
+RFC 6749. Requests with unknown parameters or members are rejected. Times in responses are in \
+ISO 8601 and in UTC. The maximum size of a body is 64 KiB. It is 2 MiB for webhooks and buttons, \
+and 16 MiB for pushes unless the settings of the provider contain another limit. Later versions \
+can add members to responses: ignore members that you do not know.
 
 An API client obtains an access token with `POST /oauth/token`, uses it until a minute before it \
 expires, and then obtains the next one.
 
 Each credential has a rate limit, by default 600 requests a minute with bursts of 100. `RateLimit` \
-shows the current state; after a 429, retry after `Retry-After` seconds. Addresses with many \
-failed authentications are limited too. Web pages from other origins can call the API only if the \
-operator allows their origin (CORS).
+shows the current state. After a response with status 429, wait for `Retry-After` seconds. Tocsin \
+also limits addresses with many failed authentications. Web pages from other origins can call the \
+API only if the operator allows their origin (CORS).
 
 Every response has an `X-Request-Id`, which the service also writes to its log."""
 

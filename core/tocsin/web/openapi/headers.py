@@ -15,8 +15,8 @@ PARAMETERS: dict[str, Any] = {
     "IdempotencyKey": {
         "name": IDEMPOTENCY_KEY,
         "in": "header",
-        "description": "Makes it safe to retry the request: for 24 hours, requests with the same "
-        "key, path and body take effect once.",
+        "description": "Key that makes it safe to retry the request: for 24 hours, requests with "
+        "the same key, path and body take effect only once.",
         "schema": {
             **_TEXT,
             "pattern": '^("[ !#-\\[\\]-~]{1,255}"|[!#-+\\--~]{1,255})$',
@@ -27,7 +27,7 @@ PARAMETERS: dict[str, Any] = {
         "name": "If-Match",
         "in": "header",
         "description": "`ETag` of the incident when you read it. If the incident has changed "
-        "since, the response is 412.",
+        "since then, the response is 412.",
         "schema": _TEXT,
         "example": _TAG,
     },
@@ -41,8 +41,8 @@ PARAMETERS: dict[str, Any] = {
     "RequestId": {
         "name": REQUEST_ID,
         "in": "header",
-        "description": "ID of the request: up to 128 letters, digits, `.`, `_` and `-`. Other "
-        "IDs are replaced.",
+        "description": "ID of the request: 1 to 128 letters, digits, `.`, `_` and `-`. Tocsin "
+        "replaces other IDs.",
         "schema": _TEXT,
         "example": "playbook-17.step-4",
     },
@@ -54,7 +54,7 @@ def _header(description: str, example: object, **schema: object) -> dict[str, An
 
 
 HEADERS: dict[str, Any] = {
-    REQUEST_ID: _header("ID of the request, to find it in the log.", "playbook-17.step-4")
+    REQUEST_ID: _header("ID of the request, which the log also contains.", "playbook-17.step-4")
     | {"required": True},
     "ETag": _header("Entity tag, for `If-None-Match` and `If-Match`.", _TAG),
     "Link": _header(
@@ -73,11 +73,13 @@ HEADERS: dict[str, Any] = {
         pattern="^[0-9]+\\.[0-9]$",
         type="string",
     ),
-    "Retry-After": _header("Seconds to wait before a retry.", 5, type="integer", minimum=1),
+    "Retry-After": _header(
+        "Number of seconds to wait before a retry.", 5, type="integer", minimum=1
+    ),
     "WWW-Authenticate": _header("Authentication challenge.", 'Bearer realm="tocsin"')
     | {"required": True},
     IDEMPOTENCY_REPLAYED: _header(
-        "Marks the response to an earlier request with the same key.",
+        "Present if this is the response to an earlier request with the same key.",
         "true",
         const="true",
     ),

@@ -59,6 +59,16 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "description": "ID of the session.",
         "example": SESSION_ID,
     },
+    "record_id": {
+        "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
+        "description": "ID of the quarantined record.",
+        "example": 17,
+    },
+    "destination": {
+        "schema": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": "Name of the destination.",
+        "example": "soar",
+    },
     "step": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
         "description": "Number of the step.",
@@ -76,7 +86,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "name": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "Name of the destination.",
+        "description": "Name of the destination or the suppression rule.",
         "example": "soar",
     },
     "person": {

@@ -40,14 +40,14 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "A token with the admin role: one that `tocsin admin token` prints, "
-            "or one issued by the OIDC issuer that the operator configured.",
+            "description": "A token with the admin role, from `tocsin admin token` or from the "
+            "OpenID Connect issuer that the operator configured.",
         },
         "clientSecret": {
             "type": "http",
             "scheme": "basic",
-            "description": "An API client's `client_id` and `client_secret`. You can send them as "
-            "form fields instead, but not in both places.",
+            "description": "An API client's `client_id` and `client_secret`. Send them "
+            "with HTTP Basic or as form fields, but not both.",
         },
         "pushToken": {
             "type": "http",
@@ -63,7 +63,8 @@ def security_schemes(issuer_url: str) -> dict[str, Any]:
             "type": "apiKey",
             "in": "header",
             "name": "X-Hub-Signature-256",
-            "description": "Signature by `webhook_secret`, or the secret.",
+            "description": "Signature with the destination's `webhook_secret`, or the secret "
+            "itself. The header and the method depend on the product.",
         },
         "pushSignature": {
             "type": "apiKey",

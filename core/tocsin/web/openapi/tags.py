@@ -18,7 +18,7 @@ class EndpointTag:
 
 OAUTH = EndpointTag(
     "OAuth 2.0",
-    "Access tokens for API clients, by the client-credentials grant (RFC 6749 section 4.4).",
+    "Access tokens for API clients, with the client credentials grant (RFC 6749 section 4.4).",
     ("/oauth/", "/.well-known/"),
 )
 PLUGIN_ROUTES = EndpointTag(
@@ -32,12 +32,12 @@ TAGS = (
     ),
     EndpointTag(
         "Investigations",
-        "Investigations of incidents and entities: start, poll, read, follow up.",
+        "Investigations of incidents and entities, their reports and follow-up messages.",
         ("/api/v1/investigations", "/api/v1/sessions"),
     ),
     EndpointTag(
         "Schedules",
-        "Recurring investigations. Requires the admin role.",
+        "Recurring investigations.",
         ("/api/admin/schedules",),
     ),
     EndpointTag(
@@ -53,27 +53,28 @@ TAGS = (
     OAUTH,
     EndpointTag(
         "API keys",
-        "Long-lived keys for scripts and integrations. Requires the admin role.",
+        "Long-lived keys for scripts and integrations.",
         ("/api/admin/api-keys",),
     ),
     EndpointTag(
         "API clients",
-        "Clients that obtain short-lived access tokens. Requires the admin role.",
+        "Clients that obtain short-lived access tokens.",
         ("/api/admin/api-clients",),
     ),
     EndpointTag(
         "Console sessions",
-        "Sessions of people in the console. Requires the admin role.",
+        "Sessions of people in the console.",
         ("/api/admin/console-sessions",),
     ),
     EndpointTag(
         "People",
-        "People who sign in to the console with passkeys. Requires the admin role.",
+        "People who sign in to the console with passkeys.",
         ("/api/admin/people",),
     ),
     EndpointTag(
         "Push",
-        "Incidents, ticket events and pressed buttons sent by other systems.",
+        "Requests that other systems send: incidents, webhooks of ticket products, and "
+        "buttons that people press.",
         ("/api/push/", "/api/ticket-events/", "/api/message-actions/"),
     ),
     EndpointTag(
@@ -88,20 +89,24 @@ TAGS = (
     ),
     EndpointTag(
         "Destinations",
-        "Receivers of events, and their channels. Requires the admin role.",
+        "Receivers of events, and their channels.",
         ("/api/admin/destination", "/api/admin/channels"),
     ),
     EndpointTag(
         "Deliveries",
-        "Deliveries with their attempts, replays of one or many, and rerouting of events.",
+        "Deliveries with their attempts, replays of deliveries, and rerouting of events.",
         ("/api/admin/deliveries", "/api/admin/replays", "/api/admin/events"),
     ),
     EndpointTag(
         "Suppressions",
-        "Rules that keep events from destinations until they end.",
+        "Rules that keep matching events from destinations until the rule ends.",
         ("/api/admin/suppressions",),
     ),
-    EndpointTag("Plugins", "Installed plugins and where they are used.", ("/api/admin/plugins",)),
+    EndpointTag(
+        "Plugins",
+        "Installed plugins, and the tables of `plugins.toml` that use them.",
+        ("/api/admin/plugins",),
+    ),
     PLUGIN_ROUTES,
     EndpointTag(
         "Audit", "Audit log: actions, and counts of rejected requests.", ("/api/admin/audit",)
@@ -109,7 +114,7 @@ TAGS = (
     EndpointTag("Erasure", "Erasure of a person or another entity.", ("/api/admin/erasures",)),
     EndpointTag(
         "Service",
-        "Health, metrics, reload and API description of the service.",
+        "Health and metrics of the service, reload of its files, and description of the API.",
         ("/healthz", "/readyz", "/metrics", "/api/admin/reload", "/openapi.json", "/docs"),
     ),
 )

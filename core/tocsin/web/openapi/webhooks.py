@@ -9,15 +9,16 @@ from tocsin.model import EventType
 from tocsin.web.openapi.schemas import reference
 
 _SUMMARIES = {
-    EventType.INCIDENT_ALERT: "A new incident of severity Medium, High or Critical was synced",
-    EventType.INVESTIGATION_COMPLETED: "A scheduled investigation finished",
-    EventType.INVESTIGATION_FAILED: "A scheduled investigation encountered an error",
-    EventType.SCHEDULE_DISABLED: "A schedule was disabled after consecutive failures",
+    EventType.INCIDENT_ALERT: "A new incident of severity Medium or above was synced, or the "
+    "severity of an incident rose to Medium or above",
+    EventType.INVESTIGATION_COMPLETED: "A run of a schedule completed",
+    EventType.INVESTIGATION_FAILED: "A run of a schedule failed",
+    EventType.SCHEDULE_DISABLED: "Tocsin disabled a schedule after too many consecutive failures",
 }
 _DESCRIPTION = (
-    "Sent to every `webhook` destination that matches the event, and signed as "
-    "Standard Webhooks 1.0.0 describes. It can arrive more than once, always with the same "
-    "`webhook-id`; the order is not guaranteed."
+    "Tocsin sends the event to every `webhook` destination that matches it, with a signature "
+    "as Standard Webhooks 1.0.0 describes. The event can arrive more than once, always with "
+    "the same `webhook-id`. The order of events is not guaranteed."
 )
 
 
@@ -35,7 +36,7 @@ def _header(name: str, description: str, example: object, **schema: object) -> d
 _PARAMETERS = [
     _header(
         "webhook-id",
-        "ID of the event; the same in every attempt.",
+        "ID of the event, which is the same in every attempt.",
         "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
         type="string",
     ),
@@ -56,12 +57,13 @@ _PARAMETERS = [
 _RESPONSES = {
     "2XX": {"description": "The delivery is complete. Respond before you process the event."},
     "410": {
-        "description": "The receiver accepts no more deliveries: Tocsin disables the destination, "
-        "and keeps its pending deliveries."
+        "description": "The receiver accepts no more deliveries. Tocsin disables the "
+        "destination, and keeps its pending deliveries."
     },
     "default": {
-        "description": "Any other response, including a redirect, is a failure: Tocsin retries the "
-        "delivery for about three days, and waits at least for the time in `Retry-After`."
+        "description": "Any other response, including a redirect, is a failure. Tocsin retries "
+        "the delivery for about three days, and waits at least for the time in "
+        "`Retry-After`."
     },
 }
 

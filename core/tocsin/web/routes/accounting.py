@@ -15,7 +15,7 @@ from tocsin.web.schemas.incident_trace import Trace
 
 
 def get_incident_trace(connection: Connection, call: RequestContext) -> Response:
-    """Return the complete chain of an incident, from the read to each delivery attempt."""
+    """Return the complete history of an incident, from the read to each delivery attempt."""
     number = parse_number(call.path["number"])
     found = accounting.trace_incident(connection, number) if number else None
     if found is None:

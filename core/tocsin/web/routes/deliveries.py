@@ -64,7 +64,7 @@ def get_delivery(connection: Connection, call: RequestContext) -> Response:
 def replay_delivery(connection: Connection, call: RequestContext) -> Response:
     """Queue a delivery for immediate sending, with a new retry schedule, and return it.
 
-    This works in every state. The event keeps its ID.
+    The delivery can be in any state. The event keeps its ID.
     """
     before = _find(connection, call)
     now = call.services.clock.now()

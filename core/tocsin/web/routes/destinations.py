@@ -87,7 +87,7 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
 
 
 def create_destination(connection: Connection, call: RequestContext) -> Response:
-    """Create a destination, and return it. Its secrets are stored encrypted."""
+    """Create a destination, and return it. Tocsin stores its secrets encrypted."""
     written: DestinationSpec = call.prepared
     now = call.services.clock.now()
     try:
@@ -118,14 +118,14 @@ def list_destinations(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_destination(connection: Connection, call: RequestContext) -> Response:
-    """Return a destination, even if it was deleted, with the number of its open deliveries."""
+    """Return a destination, even a deleted one, with its numbers of pending and dead deliveries."""
     destination = find_destination(connection, call)
     counts = delivery.count_waiting(connection, destination.name)
     return Response(represent_destination(connection, destination, call) | counts)
 
 
 def update_destination(connection: Connection, call: RequestContext) -> Response:
-    """Change, disable or enable a destination, and return it; settings end an automatic stop."""
+    """Update, disable or enable a destination, and return it. Settings end an automatic stop."""
     body: DestinationChange = call.body
     change: ValidatedChange | None = call.prepared
     destination = (find_changeable if body.settings else find_living)(connection, call, lock=True)
@@ -152,7 +152,7 @@ def update_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def delete_destination(connection: Connection, call: RequestContext) -> Response:
-    """Delete a destination, and return it; its pending deliveries become dead."""
+    """Delete a destination, and return it. Its pending deliveries become dead."""
     destination = find_destination(connection, call, lock=True)
     if destination.state is DestinationState.DELETED:
         return Response(represent_destination(connection, destination, call))
@@ -243,7 +243,7 @@ ENDPOINTS = (
         path=_DESTINATION,
         access=AccessRole.ADMIN,
         role=ConsoleRole.VIEWER,
-        summary="Get a destination and its pending deliveries",
+        summary="Get a destination with the numbers of its pending and dead deliveries",
         handler=get_destination,
         response=DestinationDetail,
         problems=(DESTINATION_NOT_FOUND,),

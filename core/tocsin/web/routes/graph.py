@@ -68,13 +68,13 @@ def get_graph_path(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_graph_statistics(connection: Connection, _call: RequestContext) -> Response:
-    """Return the number of nodes and edges."""
+    """Return the number of nodes by kind, and of edges by type."""
     stats = knowledge.count_graph(connection)
     return Response({"nodes": _counts(stats.nodes), "edges": _counts(stats.edges)})
 
 
 def export_graph(connection: Connection, call: RequestContext) -> Response:
-    """Return the graph around a node, or of the latest incidents, as a STIX 2.1 bundle."""
+    """Return the graph around a node, or around the latest incidents, as a STIX 2.1 bundle."""
     found, services = _load_part(connection, call.query), call.services
     bundle = knowledge.export_stix(
         connection, found, services.markings, public_url=services.public_url

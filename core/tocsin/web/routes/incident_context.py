@@ -21,7 +21,7 @@ _MOST_ENTITIES = 60
 
 
 def get_incident_context(connection: Connection, call: RequestContext) -> Response:
-    """Return alerts and entities of an incident, and incidents related to it, with reasons."""
+    """Return the alerts and entities of an incident, and related incidents with the reasons."""
     number, services = parse_number(call.path["number"]), call.services
     found = knowledge.load_incidents(connection, [number], services.markings) if number else []
     if not found:

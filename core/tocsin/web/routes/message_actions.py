@@ -34,7 +34,7 @@ async def push_message_action(call: RequestContext) -> Response:
     """Triage an incident with a button that a person pressed in a message of a destination.
 
     Only people whom the operator has listed for the destination can triage. The response is the
-    same for everybody; the person gets the result as a message.
+    same for everybody. The person who pressed the button gets the result as a message.
     """
     name, inbox = call.path["destination"], call.services.destinations.message_actions
     action = await admit_webhook(call, FORM_MEDIA_TYPE, inbox.authenticate)
@@ -48,8 +48,8 @@ async def _respond(call: RequestContext, name: str, action: MessageAction) -> st
     if action.person is None:
         _log.warning("button refused", destination=name, user=action.user_id)
         return (
-            "You cannot triage incidents with these buttons. To allow it, the operator of Tocsin "
-            f"adds your user ID {action.user_id} to `people` of the destination {name}."
+            "You cannot triage incidents with these buttons. To allow this, the operator of Tocsin "
+            f"must add your user ID {action.user_id} to `people` of the destination {name}."
         )
     if action.button is None:
         return "This button is no longer valid. Use the latest message, or the console of Tocsin."
@@ -132,7 +132,7 @@ ENDPOINTS = (
         method="POST",
         path="/api/message-actions/{destination}",
         access=AccessRole.WEBHOOK,
-        summary="Push a button of a chat message",
+        summary="Send a button press from a chat message",
         handler=push_message_action,
         body=MessageActionForm,
         is_form=True,

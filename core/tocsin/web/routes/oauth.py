@@ -81,7 +81,7 @@ def introspect_token(connection: Connection, call: RequestContext) -> Response:
 
 
 def revoke_token(connection: Connection, call: RequestContext) -> Response:
-    """Revoke one of the client's tokens; an invalid token is also accepted."""
+    """Revoke one of the client's tokens. An invalid token does not cause an error."""
     token = _verify_token(connection, call)
     if token is not None and token.client_id != _client_id(call):
         raise FOREIGN_TOKEN.error()

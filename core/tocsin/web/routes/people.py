@@ -57,7 +57,7 @@ def create_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def create_passkey_link(connection: Connection, call: RequestContext) -> Response:
-    """Issue a link for another passkey of a person; earlier links are no longer valid."""
+    """Issue a link for another passkey of a person. Earlier links are no longer valid."""
     body: NewPasskeyLink = call.body
     _require_passkeys(call)
     person = _find(connection, call, lock=True)
@@ -113,7 +113,7 @@ def delete_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def delete_passkey(connection: Connection, call: RequestContext) -> Response:
-    """Delete a passkey, which ends the sessions of its person, and return the person."""
+    """Delete a passkey, end the sessions of its person, and return the person."""
     person = _find(connection, call, lock=True)
     with translate_record_errors(PASSKEY_NOT_FOUND):
         credentials.delete_passkey(connection, person, call.path["passkey_id"])

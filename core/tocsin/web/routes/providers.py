@@ -50,7 +50,7 @@ def list_providers(connection: Connection, call: RequestContext) -> Response:
 def update_provider(connection: Connection, call: RequestContext) -> Response:
     """Stop a provider, or end the stop, and return the provider.
 
-    While the provider is stopped, it is not read, pushes get 503, and backfills wait.
+    While the provider is stopped, Tocsin does not read it, pushes get 503, and backfills wait.
     """
     name = call.path["provider"]
     order, now = read_stop_order(call), call.services.clock.now()
@@ -128,7 +128,7 @@ def get_backfill(connection: Connection, call: RequestContext) -> Response:
 
 
 def cancel_backfill(connection: Connection, call: RequestContext) -> Response:
-    """Cancel a backfill, and return it; a finished backfill does not change."""
+    """Cancel a backfill, and return it. A finished backfill does not change."""
     id_, now = call.path["backfill_id"], call.services.clock.now()
     cancelled = incidents.end_backfill(connection, id_, BackfillState.CANCELLED, now)
     found = _find(connection, call)

@@ -46,11 +46,12 @@ _SUSPENDED_RETRY = {"Retry-After": "10"}
 async def push_incidents(call: RequestContext) -> Response:
     """Accept incidents from another system.
 
-    200 means that the incidents are stored. 202 means that the intake keeps them until they are
-    stored; `new` and `changed` are then null, and an `Idempotency-Key` identifies the push for ten
-    minutes. If no response arrives, you can safely repeat the push. A payload that cannot be parsed
-    is quarantined with the reason. A suspended node responds with 503, because it would store
-    incorrect times. A provider that a person has stopped responds with 503 and `Retry-After`.
+    The status 200 means that Tocsin has stored the incidents. The status 202 means that the intake
+    keeps them until Tocsin stores them. `new` and `changed` are then null, and an `Idempotency-Key`
+    identifies the push for ten minutes. If you receive no response, you can safely send the push
+    again. Tocsin quarantines a payload that it cannot parse, with the reason. A suspended node
+    responds with 503, because it would store incorrect times. For a provider that a person has
+    stopped, the response is 503 with `Retry-After`.
     """
     name = call.path["provider"]
     if not call.services.inbox.has(name):

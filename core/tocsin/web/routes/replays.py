@@ -67,7 +67,7 @@ def get_replay(connection: Connection, call: RequestContext) -> Response:
 
 
 def cancel_replay(connection: Connection, call: RequestContext) -> Response:
-    """Cancel a replay, and return it; a finished replay does not change."""
+    """Cancel a replay, and return it. A finished replay does not change."""
     id_, now = call.path["replay_id"], call.services.clock.now()
     cancelled = delivery.cancel_replay(connection, id_, now)
     found = _find(connection, call)
@@ -94,8 +94,8 @@ async def count_unmatched(call: RequestContext) -> int:
 def reroute_events(connection: Connection, call: RequestContext) -> Response:
     """Reroute events that matched no destination to the destinations that match now.
 
-    Events that already have a delivery are excluded, so you can repeat the request. One request
-    routes at most 10,000 events: continue with `next_since`.
+    Tocsin skips events that already have a delivery, so you can repeat the request. One request
+    routes at most 10,000 events. To continue, send `next_since` as `since` in the next request.
     """
     body: NewReroute = call.body
     if body.dry_run:

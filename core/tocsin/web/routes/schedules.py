@@ -86,7 +86,7 @@ def list_schedules(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_upcoming_runs(connection: Connection, call: RequestContext) -> Response:
-    """Return the upcoming runs."""
+    """Return the upcoming runs of all schedules, next first."""
     query: UpcomingQuery = call.query
     until = call.services.clock.now() + query.within
     found = schedules.list_upcoming(connection, until, query.limit + 1)
@@ -106,7 +106,7 @@ def get_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Update the definition of a schedule, and return the schedule; its status does not change."""
+    """Update the definition of a schedule, and return the schedule. Its status does not change."""
     body: ScheduleChange = call.body
     schedule = _find_changeable(connection, call)
     given = {name: getattr(body, name) for name in body.model_fields_set}
@@ -126,7 +126,7 @@ def _merge(document: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def delete_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Delete a schedule, and return it; an active run continues."""
+    """Delete a schedule, and return it. A run in progress continues."""
     schedule = _find(connection, call, lock=True)
     if schedule.status is ScheduleStatus.DELETED:
         return Response(_represent(call, schedule))
@@ -137,7 +137,7 @@ def delete_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def run_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Run a schedule now, and return the run; its result counts toward `consecutive_failures`."""
+    """Run a schedule now, and return the run. Its result counts toward `consecutive_failures`."""
     require_investigator(call)
     schedule = _find(connection, call, lock=True)
     row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())
@@ -148,7 +148,7 @@ def run_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def enable_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Enable a schedule, and return it; its failure count is reset."""
+    """Enable a schedule, reset its failure count, and return the schedule."""
     schedule = _find_living(connection, call)
     if schedule.is_removed:
         raise SCHEDULE_REMOVED.error()
@@ -158,7 +158,7 @@ def enable_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def disable_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Disable a schedule, and return it; an active run continues."""
+    """Disable a schedule, and return it. A run in progress continues."""
     schedule = _find_living(connection, call)
     if not schedule.is_active:
         return Response(_represent(call, schedule))
@@ -326,7 +326,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_SCHEDULE}/enable",
         access=AccessRole.ADMIN,
-        summary="Enable a schedule and reset its failures",
+        summary="Enable a schedule and reset its failure count",
         handler=enable_schedule,
         role=ConsoleRole.OPERATOR,
         response=ScheduleDetail,
@@ -337,7 +337,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_SCHEDULE}/disable",
         access=AccessRole.ADMIN,
-        summary="Disable a schedule until it is enabled again",
+        summary="Disable a schedule until you enable it again",
         handler=disable_schedule,
         role=ConsoleRole.OPERATOR,
         response=ScheduleDetail,

@@ -24,7 +24,7 @@ from tocsin.web.schemas.search import (
 
 
 def search(connection: Connection, call: RequestContext) -> Response:
-    """Return incidents and sessions that match, with the best of the latest matches first."""
+    """Return the latest incidents and sessions that match the query, best match first."""
     query: SearchQuery = call.query
     after = SearchPosition(*query.cursor.parts) if query.cursor else None
     page = knowledge.search_documents(connection, query.q, limit=query.limit, after=after)

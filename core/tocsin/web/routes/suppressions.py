@@ -60,7 +60,7 @@ def get_suppression(connection: Connection, call: RequestContext) -> Response:
 
 
 def disable_suppression(connection: Connection, call: RequestContext) -> Response:
-    """End a suppression rule now, and return it; a rule that has ended does not change."""
+    """End a suppression rule now, and return it. A rule that has ended does not change."""
     name = _find(connection, call)["name"]
     ended = delivery.end_suppression(connection, name, call.services.clock.now())
     change = AuditedChange(target=_target(name), details={}) if ended else None

@@ -37,7 +37,7 @@ def update_incident(connection: Connection, call: RequestContext) -> Response:
     """Update the triage of an incident, and return it.
 
     Data from the SIEM does not change. With `If-Match`, the update fails if the incident has
-    changed.
+    changed since you read it.
     """
     body: TriageChange = call.body
     number, url = _lock(connection, call), call.services.public_url

@@ -38,7 +38,8 @@ class ProofQuery(QueryModel):
         f"`P{accounting.LONGEST_PERIOD.days}D`.",
     )
     until: Timestamp | None = Field(
-        default=None, description="End of the period, in ISO 8601 with a time zone; by default now."
+        default=None,
+        description="End of the period: an ISO 8601 time with a time zone, by default now.",
     )
 
 
@@ -82,7 +83,7 @@ class UnreadInterval(SourceInterval):
 
 
 class StreamFailure(ResponseModel):
-    """An interval of time in which a stream could not be read."""
+    """A period in which a stream could not be read."""
 
     provider: str
     stream: str
@@ -94,7 +95,7 @@ class StreamFailure(ResponseModel):
 
 
 class SilentStream(ResponseModel):
-    """A stream that was not read for a long time, without a recorded failure."""
+    """A stream without a read for an hour or longer, and without a recorded failure."""
 
     provider: str
     stream: str
@@ -208,29 +209,34 @@ class Proof(ResponseModel):
     lost: list[UnreadInterval] = Field(
         description="Intervals whose read failed and has not succeeded since."
     )
-    passed_over: list[UnreadInterval] = Field(description="Intervals that were skipped on purpose.")
+    passed_over: list[UnreadInterval] = Field(
+        description="Intervals that Tocsin skipped because of the configuration."
+    )
     failures: list[StreamFailure]
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
     waiting_pushes: list[WaitingPushes] = Field(
-        description="Accepted pushes that are not stored yet."
+        description="Pushes that the intake accepted and that are not stored yet."
     )
     stops: list[PastStop] = Field(description="Emergency stops in the period, newest first.")
     incidents: dict[str, int] = Field(
         description="Number of new incidents, by alert outcome. `removed`, if present, is the "
-        "number that retention has since removed."
+        "number of incidents that retention has removed since then."
     )
     triage: PeriodTriage
     remote_statuses: list[RemoteStatusSummary]
-    siem_closures: dict[str, int] = Field(description="Closures of incidents in SIEMs, by state.")
+    siem_closures: dict[str, int] = Field(
+        description="Number of closures of incidents in SIEMs, by state."
+    )
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     changes: dict[str, int] = Field(
         description="Number of changes that plugins or destinations follow, by outcome."
     )
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(
-        description=f"The oldest {accounting.MAX_LISTED}; also the limit of `gaps`, `lost`, "
-        "`passed_over` and `failures`."
+        description="The oldest deliveries that have not arrived, at most "
+        f"{accounting.MAX_LISTED}. The limit also applies to `gaps`, `lost`, `passed_over` and "
+        "`failures`."
     )
     not_arrived_total: int
     unaccounted: list[UnexplainedItem] = Field(

@@ -15,7 +15,7 @@ LIST = "a"
 
 
 class FlowItem(ResponseModel):
-    """The ends of a network connection."""
+    """The network connection of an alert."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "source": "203.0.113.7",
@@ -31,7 +31,7 @@ class FlowItem(ResponseModel):
     target: str | None
     target_port: int | None
     protocol: str | None
-    direction: str | None = Field(description="Direction, as the SIEM names it.")
+    direction: str | None = Field(description="Direction that the SIEM reports.")
 
 
 class AlertItem(IncidentAlert):
@@ -41,7 +41,7 @@ class AlertItem(IncidentAlert):
 
     flow: FlowItem | None
     record: dict[str, Any] | None = Field(
-        description="The alert as the SIEM returned it; null if it is not stored."
+        description="The alert as the SIEM returned it; null if Tocsin did not store the record."
     )
 
 
@@ -57,7 +57,7 @@ class AlertList(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {}
 
-    alerts: list[AlertItem] = Field(description="Alerts, the latest first.")
+    alerts: list[AlertItem] = Field(description="Alerts, latest first.")
     total: int
     total_relation: TotalRelation
     next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")

@@ -86,7 +86,9 @@ class ApiClientItem(ResponseModel):
     scopes: list[Scope]
     created_by: str
     created_at: datetime
-    last_used_at: datetime | None = Field(description="Last use, accurate to about a minute.")
+    last_used_at: datetime | None = Field(
+        description="Time of the last use, accurate to about a minute."
+    )
 
 
 class ApiClientList(ResponseModel):

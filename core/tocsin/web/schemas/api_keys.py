@@ -89,7 +89,7 @@ class ApiKeyItem(ResponseModel):
 
     id: str
     key_id: str
-    key_prefix: str = Field(description="First part of the key.")
+    key_prefix: str = Field(description="First part of the key: its prefix and `key_id`.")
     name: str
     description: str
     status: KeyStatus
@@ -98,10 +98,12 @@ class ApiKeyItem(ResponseModel):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
-    last_used_at: datetime | None = Field(description="Last use, accurate to about a minute.")
+    last_used_at: datetime | None = Field(
+        description="Time of the last use, accurate to about a minute."
+    )
     last_rotated_at: datetime | None
     previous_key_expires_at: datetime | None = Field(
-        description="Expiry of the previous value; null if it is no longer valid."
+        description="Expiry of the previous value; null if no previous value is valid."
     )
 
 
@@ -120,11 +122,13 @@ class Rotation(BodyModel):
 
     grace_period_days: Annotated[int, Field(ge=0, le=365), WholeNumber] = Field(
         default=7,
-        description="Days for which the previous value stays valid; with 0, it stops working "
-        "immediately.",
+        description="Number of days for which the previous value stays valid. With 0, the "
+        "previous value stops working immediately.",
     )
     expires_in_days: Days | None = Field(
-        default=None, description="Days until the key expires; unchanged by default."
+        default=None,
+        description="Number of days from now until the key expires. By default, "
+        "the expiry does not change.",
     )
 
 
@@ -142,5 +146,5 @@ class RotatedApiKey(ResponseModel):
     api_key: str = Field(description="The new value; shown only once.")
     expires_at: datetime
     previous_key_expires_at: datetime | None = Field(
-        description="Expiry of the previous value; null if none is valid."
+        description="Expiry of the previous value; null if no previous value is valid."
     )

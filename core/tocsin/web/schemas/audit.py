@@ -31,7 +31,7 @@ class AuditQuery(QueryModel):
 
 
 class AuditEntry(ResponseModel):
-    """An action, or a count of rejected requests."""
+    """An entry of the audit log: an action, or a count of rejected requests."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": 17,
@@ -58,7 +58,8 @@ class AuditEntry(ResponseModel):
     request_id: str
     count: int
     details: dict[str, Any] = Field(
-        description="Details of the change; `unreadable` contains text that is not a JSON object."
+        description="Details of the action. If the stored details are not a JSON object, "
+        "`unreadable` contains them as text."
     )
     position: int | None = Field(
         description="Position in the chain; null until the entry is sealed."

@@ -74,7 +74,9 @@ class DeliveryStatusItem(ResponseModel):
         json_schema_extra={"enum": [state.value for state in DeliveryState]},
     )
     reason: str | None = Field(description="Reason why the event has not been delivered.")
-    due_at: datetime | None = Field(description="Time of the next attempt.")
+    due_at: datetime | None = Field(
+        description="Time of the next attempt; null if none is scheduled."
+    )
     remote_id: str | None = Field(description="ID of the object in the receiver.")
     remote_url: str | None = Field(description="Link to the object in the receiver.")
     finished_at: datetime | None
@@ -118,7 +120,7 @@ class DeliveryAttempt(TracedAttempt):
 
 
 class DeliveredEvent(ResponseModel):
-    """An event in the form that receivers get."""
+    """An event in the format for receivers."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "data": {
@@ -173,7 +175,7 @@ class RenderedPart(ResponseModel):
 
     name: str
     content: str | None = Field(description="Output of the template.")
-    reason: str | None = Field(description="Reason why the template cannot be rendered.")
+    reason: str | None = Field(description="Reason why the template could not be rendered.")
 
 
 class DeliveryBody(ResponseModel):
@@ -189,8 +191,8 @@ class DeliveryBody(ResponseModel):
     destination: str
     template: str | None = Field(description="Receiver that provides the templates.")
     parts: list[RenderedPart] = Field(
-        description="Rendered parts, without additions of the channel, such as a signature or "
-        "secrets."
+        description="Rendered parts. They do not contain additions of the channel, such as a "
+        "signature or secrets."
     )
     breaches: list[str] = Field(description="Violations of the receiver's contract.")
-    reason: str | None = Field(description="Reason why the body is not rendered.")
+    reason: str | None = Field(description="Reason why Tocsin rendered nothing.")

@@ -72,7 +72,7 @@ class NewDestination(BodyModel):
     )
     settings: _Settings = Field(
         default_factory=dict,
-        description="Plugin settings, with secrets as text; secrets are never returned.",
+        description="Settings of the plugin, with secrets as text. The API never returns secrets.",
     )
 
 
@@ -87,7 +87,8 @@ class DestinationChange(StopChange):
         default=None, description="Settings to replace; null resets a setting to its default."
     )
     enabled: bool | None = Field(
-        default=None, description="Whether to send deliveries; unsent deliveries are kept."
+        default=None,
+        description="Whether to send deliveries. If false, Tocsin keeps unsent deliveries.",
     )
 
     @model_validator(mode="after")
@@ -140,7 +141,8 @@ class DestinationQuery(QueryModel):
 
     state: Annotated[DestinationState, BeforeValidator(_parse_state)] | None = Field(
         default=None,
-        description="Filter by state, case-insensitive; by default all except deleted.",
+        description="Filter by state, case-insensitive; by default, all except deleted "
+        "destinations.",
     )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
@@ -165,10 +167,10 @@ class DestinationItem(ResponseModel):
     state: DestinationState
     reason: StopReason | None = Field(description="Reason why the destination is not active.")
     detail: str | None = Field(
-        description="Last response of the receiver before the stop, or who stopped the "
-        "destination, until when and why."
+        description="For an automatic stop, the last response of the receiver. For a manual "
+        "stop, who stopped the destination, until when and why."
     )
-    stop: CurrentStop | None = Field(description="Emergency stop that is in force.")
+    stop: CurrentStop | None = Field(description="Current emergency stop; null if there is none.")
     settings: dict[str, Any] = Field(description="Settings as written, without secrets.")
     secrets: list[str] = Field(description="Names of the secrets that are set.")
     failures: int = Field(description="Number of consecutive failures.")
@@ -181,12 +183,15 @@ class DestinationItem(ResponseModel):
 
 
 class DestinationDetail(DestinationItem):
-    """A destination with the number of its open deliveries."""
+    """A destination with the numbers of its pending and dead deliveries."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"waiting": 0, "dead": 0}
 
     waiting: int = Field(description="Number of pending deliveries, including deliveries on hold.")
-    dead: int = Field(description="Number of deliveries without further automatic attempts.")
+    dead: int = Field(
+        description="Number of dead deliveries, for which Tocsin makes no further "
+        "automatic attempts."
+    )
 
 
 class ResumedDestination(DestinationItem):

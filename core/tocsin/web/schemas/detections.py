@@ -41,15 +41,15 @@ class DetectionItem(ResponseModel):
     title: str
     incident_count: int = Field(description="Number of incidents with a disposition.")
     dispositions: dict[IncidentDisposition, int] = Field(
-        description="Number of incidents by disposition, without zeros."
+        description="Number of incidents for each disposition that occurs."
     )
     false_positive_ratio: float = Field(description="Share of false positives, from 0 to 1.")
     latest_incident: int = Field(description="Number of the latest incident with a disposition.")
 
 
 class DetectionList(ResponseModel):
-    """Detections by their number of false positives."""
+    """Detections, ordered by their number of false positives."""
 
     detections: list[DetectionItem] = Field(
-        description="Detections, the most false positives first."
+        description="Detections, those with the most false positives first."
     )

@@ -83,5 +83,6 @@ class IncidentEnrichment(ResponseModel):
     skipped: list[NotEnriched] = Field(description="Lookups that the sharing policy forbids.")
     failed: list[NotEnriched] = Field(description="Failed lookups.")
     passed_over: int = Field(
-        description="Number of entities that were not enriched because they exceed the maximum."
+        description="Number of entities that Tocsin did not enrich, because the incident has too "
+        "many."
     )

@@ -13,7 +13,7 @@ from tocsin.web.schemas.examples import FINISHED
 
 
 class NewErasure(BodyModel):
-    """What to erase."""
+    """A request to erase an entity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"entity": "user:j.doe", "dry_run": True}
 
@@ -21,12 +21,12 @@ class NewErasure(BodyModel):
         description="Kind and value of an entity, such as `user:j.doe`."
     )
     dry_run: bool = Field(
-        default=False, description="Show the number of changes without making them."
+        default=False, description="Whether to count the changes without making them."
     )
 
 
 class SentCopy(ResponseModel):
-    """A delivery or a comment by which the value has left this system."""
+    """A delivery or comment with which Tocsin already sent the value."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "delivery_id": "dlv_01KAJD9V3M1C8ZP0Q5T9W7XJ2B",
@@ -50,7 +50,7 @@ class SentCopy(ResponseModel):
 
 
 class ErasureReceipt(ResponseModel):
-    """What was erased, and what was sent before."""
+    """Receipt of an erasure: the erased data, and the copies that Tocsin already sent."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "kind": "user",
@@ -76,9 +76,10 @@ class ErasureReceipt(ResponseModel):
         description="Number of running investigations. Send the request again after they end."
     )
     configuration: list[str] = Field(
-        description="Configuration objects that contain the value. They are not changed."
+        description="Configuration objects that contain the value. The erasure does not change "
+        "them."
     )
     sent: list[SentCopy] = Field(
-        description="Deliveries and comments that already sent the value. Erase it in the "
+        description="Deliveries and comments that already sent the value. Erase the value in the "
         "receiving systems, too."
     )

@@ -56,7 +56,7 @@ Types = Annotated[
 
 _OF_TYPES = f"Edge types to include, separated by commas: {', '.join(RelationType)}."
 
-_OF_KINDS = "An entity's kind, `incident`, `session` or `technique`"
+_OF_KINDS = "Kind of the node: the kind of an entity, `incident`, `session` or `technique`"
 
 
 class GraphQuery(QueryModel):
@@ -64,7 +64,7 @@ class GraphQuery(QueryModel):
 
     kind: NodeKindName | None = Field(
         default=None,
-        description=f"{_OF_KINDS}; by default the first kind that has the value.",
+        description=f"{_OF_KINDS}; by default, the first kind that has the value.",
         json_schema_extra={"enum": list(KINDS)},
     )
     depth: int = Field(
@@ -92,8 +92,8 @@ class GraphExportQuery(GraphQuery):
 
     value: Value | None = Field(
         default=None,
-        description="Value of the start node; by default, the latest incidents and their "
-        "neighbors are exported.",
+        description="Value of the start node. By default, the bundle contains the latest "
+        "incidents and their neighbors.",
     )
 
     @model_validator(mode="after")
@@ -106,7 +106,7 @@ class GraphExportQuery(GraphQuery):
 
 
 class GraphPathQuery(QueryModel):
-    """Ends of a path."""
+    """Start and end of a path."""
 
     from_: Value = Field(alias="from", description="Value of the first node.")
     to: Value = Field(description="Value of the last node.")
@@ -120,7 +120,7 @@ class GraphPathQuery(QueryModel):
 
 
 class GraphNode(ResponseModel):
-    """A node: an entity, an incident by its number, a session by its ID, a technique by its ID."""
+    """A node: an entity, or an incident, session or technique, whose value is its number or ID."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7"}
 
@@ -129,16 +129,19 @@ class GraphNode(ResponseModel):
 
 
 class LabeledNode(GraphNode):
-    """A node; for an incident, with its title and severity."""
+    """A node. For an incident, the node also has a title and a severity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "title": "Many failed sign-ins, then one that succeeded",
         "severity": "High",
     }
 
-    title: str | None = Field(description="Title of an incident; requires `incidents:read`.")
+    title: str | None = Field(
+        description="Title of the incident; null for other nodes, and for "
+        "callers without `incidents:read`."
+    )
     severity: Severity | None = Field(
-        description="Severity of an incident; requires `incidents:read`."
+        description="Severity of the incident; null in the same cases as `title`."
     )
 
 
@@ -157,8 +160,9 @@ class GraphEdge(ResponseModel):
     last_seen: datetime
     count: int
     known_from: list[str] = Field(
-        description="Latest sources first: `incident:7`, `session:ses_01...#12` "
-        "for a step of a ledger, `session:ses_01...#F2` for a finding, `enricher:rdap`."
+        description="Latest sources of the edge, latest first, such as `incident:7`, "
+        "`session:ses_01...#12` (a step of its ledger), `session:ses_01...#F2` (a "
+        "finding) or `enricher:rdap`."
     )
 
 
@@ -174,9 +178,11 @@ class GraphNeighborhood(ResponseModel):
     }
 
     entity: GraphNode
-    nodes: list[LabeledNode] = Field(description="Nodes, the nearest first.")
+    nodes: list[LabeledNode] = Field(description="Nodes, nearest first.")
     edges: list[GraphEdge]
-    complete: bool = Field(description="False if nodes or edges are omitted because of a limit.")
+    complete: bool = Field(
+        description="False if the response omits nodes or edges because of a limit."
+    )
 
 
 class GraphPath(ResponseModel):
@@ -187,7 +193,9 @@ class GraphPath(ResponseModel):
         "complete": True,
     }
 
-    nodes: list[GraphNode] = Field(description="Nodes in order; empty if there is no path.")
+    nodes: list[GraphNode] = Field(
+        description="Nodes of the path, in order; empty if there is no path."
+    )
     edges: list[GraphEdge]
     complete: bool = Field(
         description="False if a limit was reached, so that a shorter path might exist."
@@ -219,7 +227,7 @@ class GraphStatistics(ResponseModel):
 
 
 class StixBundle(BaseModel):
-    """A bundle of STIX 2.1 (section 8 of its specification)."""
+    """A STIX 2.1 bundle (section 8 of the specification)."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -25,7 +25,7 @@ class StoredEnrichment(ResponseModel):
 
 
 class SightedEntity(IncidentEntity):
-    """An entity of an incident, with what is known about it."""
+    """An entity of an incident, with stored data about the entity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"incident_count": 4, "is_internal": False}
 
@@ -40,7 +40,7 @@ class SightedEntity(IncidentEntity):
 
 
 class RelatedIncidentItem(ResponseModel):
-    """An incident that has something in common with another."""
+    """An incident that is related to another incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 4698,
@@ -65,7 +65,9 @@ class IncidentContext(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"alerts_total": 2, "entities_total": 2}
 
-    alerts: list[IncidentAlert] = Field(description="The latest alerts, earliest first.")
+    alerts: list[IncidentAlert] = Field(
+        description="The latest alerts, the earliest of them first."
+    )
     alerts_total: int
     entities: list[SightedEntity]
     entities_total: int

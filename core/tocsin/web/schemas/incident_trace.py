@@ -25,12 +25,14 @@ class SourceInterval(ResponseModel):
     provider: str
     stream: str = Field(description="The provider's stream, such as `changed`.")
     source: str = Field(description="The provider's name for the file or source that was read.")
-    from_: int | str = Field(alias="from", description="Interval start: a time, or a byte offset.")
-    to: int | str = Field(description="End of the interval, exclusive.")
+    from_: int | str = Field(
+        alias="from", description="Start of the interval: a time, or a byte offset."
+    )
+    to: int | str = Field(description="End of the interval (exclusive).")
 
 
 class CoverageInterval(SourceInterval):
-    """Interval of a source that contained an incident."""
+    """The interval of a source that contained the incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "provider": "edge",
@@ -95,13 +97,15 @@ class _TracedEventBase(ResponseModel):
     id: str
     timestamp: datetime
     outcome: str = Field(
-        description="Worst outcome of the deliveries; without deliveries, `suppressed` if a rule "
-        "matched, or `no-destination`.",
+        description="Worst outcome of the deliveries. `suppressed`: a suppression rule matched. "
+        "`no-destination`: no destination matched. `not-routed`: Tocsin has not "
+        "routed the event yet.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
     reason: str | None = Field(description="Reason why the event is on hold.")
     suppressed_by: str | None = Field(
-        description="Suppression rule that matched. Only plugins with an event hook got the event."
+        description="Suppression rule that matched the event. Only plugins with an event hook "
+        "received the event."
     )
     deliveries: list[TracedDelivery]
 
@@ -121,7 +125,7 @@ class UpdatedObject(ResponseModel):
 
     destination: str
     id: str
-    closed: bool = Field(description="Whether the delivery closed it.")
+    closed: bool = Field(description="Whether the delivery closed the object.")
 
 
 class TracedChange(_TracedEventBase):
@@ -174,7 +178,7 @@ class TracedInvestigation(ResponseModel):
 
     id: str
     schedule_id: str | None = Field(
-        description="Schedule that started the investigation; null if a user did."
+        description="Schedule that started the investigation; null if a user started it."
     )
     query: str
     status: SessionStatus
@@ -193,7 +197,7 @@ class TracedInvestigation(ResponseModel):
 
 
 class Trace(ResponseModel):
-    """The complete chain of an incident, from the read to each delivery attempt."""
+    """The complete history of an incident, from the read to each delivery attempt."""
 
     incident: TracedIncident
     coverage: CoverageInterval
@@ -204,15 +208,19 @@ class Trace(ResponseModel):
         f"most the latest {accounting.MAX_CHANGES}."
     )
     earlier_changes: dict[str, int] = Field(
-        description="Number of the changes before those in `changes`, by outcome."
+        description="Number of earlier changes, which `changes` does not list, by outcome."
     )
-    remote_objects: list[TracedRemoteObject] = Field(description="Tickets and similar objects.")
-    siem_closure: SiemClosure | None = Field(description="Latest closure in the SIEM.")
+    remote_objects: list[TracedRemoteObject] = Field(
+        description="Tickets and similar objects of the incident."
+    )
+    siem_closure: SiemClosure | None = Field(
+        description="Latest closure of the incident in the SIEM; null if there is none."
+    )
     triage: list[TracedTriage] = Field(
         description=f"Changes to the triage, oldest first: at most the latest {MAX_HISTORY}."
     )
     stops: list[PastStop] = Field(
-        description="Stops that delayed the incident or its deliveries, newest first."
+        description="Emergency stops that delayed the incident or its deliveries, newest first."
     )
     investigations: list[TracedInvestigation] = Field(
         description="Investigations that examined the incident, newest first; at most "

@@ -86,8 +86,8 @@ class IncidentQuery(QueryModel):
     )
     timespan: Annotated[timedelta, BeforeValidator(parse_timespan)] | None = Field(
         default=None,
-        description="Only incidents that changed within this ISO 8601 duration before now: weeks, "
-        "or days, hours, minutes and seconds, at most `P3650D`.",
+        description="Only incidents that changed within this duration before now: an ISO 8601 "
+        "duration without years and months, at most `P3650D`.",
     )
     assignee: _Filter | None = Field(
         default=None, description="Filter by assignee; `none` for unassigned incidents."
@@ -111,7 +111,8 @@ class IncidentQuery(QueryModel):
         default=None, description="Only incidents with an entity that has this value."
     )
     technique: Annotated[_Filter, StringConstraints(to_upper=True)] | None = Field(
-        default=None, description="ATT&CK technique ID, which includes its sub-techniques."
+        default=None,
+        description="Filter by ATT&CK technique ID, which includes its sub-techniques.",
     )
     since: Timestamp | None = Field(
         default=None, description="Only incidents that occurred at or after this time."
@@ -125,9 +126,9 @@ class IncidentQuery(QueryModel):
     )
     changed_after: ResumeField | None = Field(
         default=None,
-        description="The `resume_cursor` of an earlier response, to get only later changes, "
-        "oldest first. An empty value starts with the first change. Cannot be combined "
-        "with `cursor`.",
+        description="The `resume_cursor` of an earlier response. The response then contains only "
+        "later changes, oldest first. An empty value starts with the first change. "
+        "You cannot combine `changed_after` with `cursor`.",
     )
     sort: Annotated[IncidentOrder, any_case(IncidentOrder)] = Field(
         default=IncidentOrder.CHANGED,
@@ -184,7 +185,7 @@ class IncidentEntity(EntityItem):
 
     role: EntityRole | None = Field(
         description="`source` if the activity came from the entity, `target` if it was directed "
-        "at the entity, `both`, or null if unknown."
+        "at the entity, `both`, or null if the role is unknown."
     )
 
 
@@ -222,11 +223,13 @@ class IncidentItem(ResponseModel):
     description: str
     severity: Severity
     raw_severity: str | None = Field(description="Severity, as the SIEM reports it.")
-    severity_assumed: bool = Field(description="True if the SIEM's severity is unknown.")
+    severity_assumed: bool = Field(
+        description="True if the SIEM's severity is unknown and `severity` is therefore `Medium`."
+    )
     status: IncidentStatus
     raw_status: str | None = Field(description="Status, as the SIEM reports it.")
     merged_into: str | None = Field(
-        description="`external_id` of the incident into which this one was merged."
+        description="`external_id` of the incident into which this incident was merged."
     )
     occurred_at: datetime
     created_at: datetime = Field(description="Time of the first sync.")
@@ -244,7 +247,7 @@ class TrendQuery(QueryModel):
     """Period of a trend."""
 
     hours: int = Field(
-        default=24, ge=1, le=168, description="Number of hours, including the current one."
+        default=24, ge=1, le=168, description="Number of hours, including the current hour."
     )
 
 
@@ -255,7 +258,7 @@ class IncidentTrendHour(ResponseModel):
 
     start: datetime
     counts: dict[Severity, int] = Field(
-        description="Number of incidents by severity, without zeros."
+        description="Number of incidents for each severity that occurs."
     )
 
 
@@ -264,7 +267,7 @@ class IncidentTrend(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {}
 
-    hours: list[IncidentTrendHour] = Field(description="Hours, the earliest first.")
+    hours: list[IncidentTrendHour] = Field(description="Hours, earliest first.")
 
 
 class IncidentAlert(ResponseModel):

@@ -206,7 +206,7 @@ class SessionStep(ResponseModel):
         "duration_ms": 2,
     }
 
-    number: int = Field(description="Number of the step; evidence cites it as `step:12`.")
+    number: int = Field(description="Number of the step. Evidence cites step 12 as `step:12`.")
     run: int
     phase: Phase
     kind: str = Field(description="Kind of query, or `conclusion`.")
@@ -215,7 +215,7 @@ class SessionStep(ResponseModel):
     outcome: QueryOutcome | None
     reason: str | None = Field(description="Reason why the answer is missing or incomplete.")
     conclusion: str | None
-    evidence: list[str] | None = Field(description="Evidence of a conclusion.")
+    evidence: list[str] | None = Field(description="Evidence of the conclusion; null for a query.")
     started_at: datetime
     duration_ms: int
 

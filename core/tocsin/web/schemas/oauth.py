@@ -43,7 +43,8 @@ class TokenRequest(ClientForm):
     scope: str | None = Field(
         default=None,
         pattern=f"^({SCOPE_SYNTAX.pattern})?$",
-        description="Scopes separated by spaces; by default all scopes of the client.",
+        description="Requested scopes, separated by single spaces; by default, all scopes of the "
+        "client.",
     )
 
 
@@ -79,7 +80,7 @@ class TokenResponse(ResponseModel):
 
 
 class Introspection(ResponseModel):
-    """State of a token (RFC 7662); an invalid token only has `active`."""
+    """State of a token (RFC 7662). For an invalid token, the response contains only `active`."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "active": True,

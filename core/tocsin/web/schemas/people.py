@@ -29,7 +29,7 @@ class NewPerson(BodyModel):
     name: Annotated[
         # lowercase, so that two names cannot look alike
         str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]*$", max_length=100)
-    ] = Field(description="User name in lowercase, such as `ana` or `ana@example.org`.")
+    ] = Field(description="User name in lower case, such as `ana` or `ana@example.org`.")
     role: _Role
     expires_in_hours: _Hours = Field(default=24, description="Lifetime of the link, in hours.")
 
@@ -43,7 +43,7 @@ class NewPasskeyLink(BodyModel):
 
 
 class PasskeyLink(ResponseModel):
-    """A link with which a person creates a passkey and signs in, once."""
+    """A link with which a person can create one passkey, which also signs the person in."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "ana",

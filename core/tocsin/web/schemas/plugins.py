@@ -29,7 +29,9 @@ class PluginUse(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"table": "destinations.soar"}
 
     table: str = Field(description="Name of the table, such as `providers.edge`.")
-    absent: str | None = Field(description="Reason why this node does not use the table, or null.")
+    absent: str | None = Field(
+        description="Reason why this node does not use the table; null if it does."
+    )
 
 
 class PluginItem(ResponseModel):
@@ -125,13 +127,13 @@ class ChannelSetting(ResponseModel):
     name: str
     type: str = Field(description="Type of the value in `plugins.toml`, in words.")
     shape: SettingShape = Field(
-        description="Type of the form field; `table` maps names to strings, `anything` is any "
-        "JSON value."
+        description="Type of the form field. `table` maps names to strings, and `anything` is "
+        "any JSON value."
     )
     choices: list[str] = Field(description="Permitted values of a `choice` or `choices`.")
     required: bool
     default: str | None = Field(description="Default as written in TOML.")
-    secret: bool = Field(description="Whether the value is encrypted and never returned.")
+    secret: bool = Field(description="Whether the API encrypts the value and never returns it.")
     local: bool = Field(description="Whether only `plugins.toml` can contain the setting.")
     common: bool = Field(description="Whether every destination has this setting.")
     description: str
@@ -153,7 +155,7 @@ class ChannelItem(ResponseModel):
 
 
 class ChannelList(ResponseModel):
-    """All enabled channel kinds."""
+    """All channel kinds of enabled plugins."""
 
     channels: list[ChannelItem]
     total: int

@@ -29,14 +29,13 @@ class StreamProgress(ResponseModel):
     name: str
     read_at: datetime = Field(description="Time of the last read that made progress.")
     covered_until: datetime | None = Field(
-        description="All changes before this time were read; null if the stream is not time-based."
+        description="Time before which Tocsin has read all changes; null if the stream is not "
+        "time-based."
     )
 
 
 class DriftedField(ResponseModel):
-    """A field that the provider needs, and that has been missing or of another type in all records
-    for a day.
-    """
+    """A required field that was missing, or had a different type, in all records for a day."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "kind": "changed",
@@ -48,7 +47,7 @@ class DriftedField(ResponseModel):
         "appeared": ["severity_label"],
     }
 
-    kind: str = Field(description="Stream, or kind of detail, of the records.")
+    kind: str = Field(description="Stream of the records, or the kind of detail in them.")
     field: str = Field(description="Path of the field.")
     problem: DriftProblem
     expected: str = Field(description="Types that the provider understands, separated by `|`.")
@@ -56,7 +55,7 @@ class DriftedField(ResponseModel):
     since: datetime = Field(
         description="Time of the first record in which the field is missing or has a wrong type."
     )
-    records: int = Field(description="Number of records examined since this time.")
+    records: int = Field(description="Number of records that Tocsin sampled since this time.")
     appeared: list[str] = Field(
         description="New fields in the object that contains the field, which might replace it."
     )
@@ -97,15 +96,16 @@ class ProviderItem(ResponseModel):
     name: str
     plugin: str
     state: str = Field(
-        description="`waiting`: no node is reading the provider. `degraded`: it is read, but with "
-        "the defect in `reason`. `pushed`: it only receives pushes. `disabled`: a person has "
-        "stopped it. `absent`: it is not loaded, for the reason in `reason`. "
-        "`removed`: no longer in this node's `plugins.toml`.",
+        description="`waiting`: no node is reading the provider. `degraded`: a node reads the "
+        "provider, but with the defect in `reason`. `pushed`: the provider only "
+        "receives pushes. `disabled`: a person has stopped the provider. `absent`: "
+        "the provider is not loaded, for the reason in `reason`. `removed`: this "
+        "node's `plugins.toml` no longer contains the provider.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
-    stop: CurrentStop | None = Field(description="Emergency stop that is in force.")
+    stop: CurrentStop | None = Field(description="Current emergency stop; null if there is none.")
     outcome: str | None = Field(description="Outcome of the last read, as in the ledger.")
-    reason: str | None = Field(description="Current error.")
+    reason: str | None = Field(description="Current error; null if there is none.")
     failures: int = Field(description="Number of consecutive failed reads.")
     read_at: datetime | None
     succeeded_at: datetime | None
@@ -120,15 +120,16 @@ class ProviderItem(ResponseModel):
     )
     streams: list[StreamProgress]
     drift: list[DriftedField] = Field(
-        description="Required fields that were missing or changed for a day."
+        description="Required fields that have been missing, or have had a different type, for a "
+        "day."
     )
     retirements: list[RetiringApi] = Field(
-        description="APIs that are retired, or will be within 180 days."
+        description="APIs of the vendor that are retired, or will be retired within 180 days."
     )
 
 
 class ProviderChange(StopChange):
-    """A stop of a provider, or its end."""
+    """A request to stop a provider, or to end the stop."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "enabled": False,
@@ -152,7 +153,7 @@ ProviderName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class NewBackfill(BodyModel):
-    """Time range to read."""
+    """A request for a backfill of a time range."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "provider": "edge",
@@ -162,7 +163,7 @@ class NewBackfill(BodyModel):
 
     provider: ProviderName = Field(description="Name of the provider in `plugins.toml`.")
     from_: Timestamp = Field(alias="from", description="Start of the range.")
-    to: Timestamp = Field(description="End of the range, exclusive; it must be in the past.")
+    to: Timestamp = Field(description="End of the range (exclusive), which must be in the past.")
     alert: bool = Field(default=False, description="Whether to send alerts for new incidents.")
 
     @model_validator(mode="after")
@@ -195,8 +196,8 @@ class BackfillItem(ResponseModel):
     id: str
     provider: str
     origin: BackfillOrigin = Field(
-        description="`operator`: somebody requested the backfill; `lost`: Tocsin started it, "
-        "because an earlier read of the range failed."
+        description="`operator`: a person requested the backfill. `lost`: Tocsin started the "
+        "backfill, because an earlier read of the range failed."
     )
     alert: bool
     state: BackfillState
@@ -208,7 +209,8 @@ class BackfillItem(ResponseModel):
     from_: datetime = Field(alias="from")
     to: datetime
     progress: float | None = Field(
-        description="Completed share, from 0 to 1; null if the source is not time-based."
+        description="Completed share of the backfill, from 0 to 1; null if the source is not "
+        "time-based."
     )
     reason: str | None = Field(description="Reason why the backfill waits or has failed.")
     created_by: str

@@ -33,24 +33,25 @@ class PushBody(BodyModel):
 
 
 class PushSummary(ResponseModel):
-    """Result of a push, after everything is stored or accepted by the intake."""
+    """Result of a push, after Tocsin stored all incidents or the intake accepted them."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"provider": PROVIDER, "changed": 0, "rejected": 0}
 
     provider: str
     received: int = Field(description="Number of incidents in the push.")
     new: int | None = Field(
-        description="Number of new incidents; null in a 202 response, before they are stored."
+        description="Number of new incidents; null in a 202 response, because they are not "
+        "stored yet."
     )
     changed: int | None = Field(description="Number of changed incidents; null in a 202 response.")
     rejected: int = Field(
-        description="Number of incidents that could not be parsed, or that the sender left out; "
-        "quarantined with the reason."
+        description="Number of incidents that could not be parsed, or that the sender left out. "
+        "Tocsin quarantines them with the reason."
     )
 
 
 class WaitingPushes(ResponseModel):
-    """Pushes to a provider that the intake has accepted, and that are not stored yet."""
+    """Pushes to a provider that the intake accepted and that are not stored yet."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"provider": PROVIDER, "stored": 4711, "accepted": 4713}
 

@@ -37,7 +37,7 @@ class QuarantineItem(ResponseModel):
     location: str = Field(description="Location in the source, such as `byte 10240`.")
     reason: str
     content: str = Field(
-        description="The record as it was received; in lists, its first 200 bytes."
+        description="The record as Tocsin received it; in lists, only its first 200 bytes."
     )
     created_at: datetime = Field(description="Time at which the record was rejected.")
 
@@ -55,7 +55,7 @@ class QuarantinedRecord(QuarantineItem):
         description="Start of the time range whose read rejected the record. A backfill of the "
         "range reads the record again. Null if the source is not time-based.",
     )
-    to: datetime | None = Field(description="End of the time range, exclusive.")
+    to: datetime | None = Field(description="End of the time range (exclusive).")
 
 
 class QuarantineQuery(QueryModel):

@@ -29,7 +29,7 @@ Replayable = Annotated[
 
 
 class NewReplay(BodyModel):
-    """Deliveries to replay."""
+    """A request to replay deliveries."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "state": "dead",
@@ -51,7 +51,7 @@ class NewReplay(BodyModel):
 
 
 class ReplayFilter(BaseModel):
-    """Filter of a replay."""
+    """Filter of a replay, from the request."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -107,19 +107,21 @@ class ReplayList(ResponseModel):
 
 
 class NewReroute(BodyModel):
-    """Events to route again."""
+    """A request to reroute events."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"since": "2026-11-20T22:00:00Z"}
 
     since: Timestamp = Field(description="Only events at or after this time.")
     until: Timestamp | None = Field(
-        default=None, description="Only events before this time; by default, before now."
+        default=None, description="Only events before this time; by default, now."
     )
-    dry_run: bool = Field(default=False, description="Count the events without routing them.")
+    dry_run: bool = Field(
+        default=False, description="Whether to count the events without routing them."
+    )
 
 
 class Reroute(ResponseModel):
-    """Events that are routed again."""
+    """Result of rerouting events."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"events": 2624}
 

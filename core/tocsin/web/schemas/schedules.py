@@ -100,7 +100,7 @@ class ScheduleQuery(QueryModel):
 
     status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
         default=None,
-        description="Filter by status, case-insensitive; by default all except deleted.",
+        description="Filter by status, case-insensitive; by default, all except deleted schedules.",
     )
     tag: Annotated[str, Field(min_length=1, max_length=50, pattern=r"^[^\x00]+$")] | None = Field(
         default=None, description="Filter by tag."
@@ -164,10 +164,12 @@ class ScheduleItem(ResponseModel):
     cron: str | None
     interval: str | None = Field(description="Time between runs: an ISO 8601 duration.")
     timezone: str
-    jitter: str | None = Field(description="Maximum random delay: an ISO 8601 duration.")
+    jitter: str | None = Field(
+        description="Maximum random delay of each run: an ISO 8601 duration."
+    )
     starts_at: datetime | None
     ends_at: datetime | None
-    timeout: str = Field(description="Maximum duration of a run, in ISO 8601.")
+    timeout: str = Field(description="Maximum duration of a run: an ISO 8601 duration.")
     misfire_grace: str = Field(description="Maximum delay of a run: an ISO 8601 duration.")
     overlap: Overlap
     failure_limit: int | None
@@ -176,7 +178,9 @@ class ScheduleItem(ResponseModel):
     disabled_reason: DisabledReason | None
     consecutive_failures: int
     last_status: RunState | None = Field(description="State of the last run.")
-    last_error: str | None = Field(description="Error of the last finished run.")
+    last_error: str | None = Field(
+        description="Error of the last finished run; null after a completed run."
+    )
     last_run_at: datetime | None
     next_run_at: datetime | None
     revision: int = Field(description="Revision number, incremented by each change.")
@@ -211,7 +215,7 @@ class ScheduleList(ResponseModel):
 
 
 class ScheduleRun(ResponseModel):
-    """A run for a fire time, for several missed ones, or started manually."""
+    """A run of a schedule: for a fire time, for several missed fire times, or on request."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": RUN_ID,
@@ -239,7 +243,7 @@ class ScheduleRun(ResponseModel):
     fire_at: datetime = Field(description="Scheduled time.")
     due_at: datetime = Field(description="Scheduled time plus jitter.")
     until: datetime | None = Field(
-        description="Last fire time, without jitter, if the run represents several."
+        description="Last fire time, without jitter, if the run represents several fire times."
     )
     started_at: datetime | None
     ended_at: datetime | None

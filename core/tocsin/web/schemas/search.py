@@ -26,7 +26,8 @@ class SearchQuery(QueryModel):
     """A search query."""
 
     q: Words = Field(
-        description='Words, `"phrases"`, `prefix*`, `field:value` and `-not`; all must match.'
+        description='Words, `"phrases"`, `prefix*`, `field:value` and `-not`. A result matches '
+        "all of them."
     )
     limit: Limit = 50
     cursor: composite_cursor_field(RESULTS, _NUMBER, _NUMBER, _NUMBER) | None = None  # type: ignore[valid-type]
@@ -44,7 +45,7 @@ class EntitySearchQuery(QueryModel):
 
 
 class SearchResult(ResponseModel):
-    """An incident or a session that matches."""
+    """An incident or session that matches the query."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": "4711",
@@ -59,12 +60,14 @@ class SearchResult(ResponseModel):
     title: str
     snippet: str = Field(description="Matching excerpt as HTML, with matches in `<mark>`.")
     score: float = Field(description="Relevance, from 0 to 1.")
-    at: datetime = Field(description="Time of the incident, or of the creation of the session.")
+    at: datetime = Field(
+        description="Time of the incident, or time at which the session was created."
+    )
     url: str = Field(description="URL of the page in the console.")
 
 
 class SearchResults(ResponseModel):
-    """One page of matches, the best of the latest first."""
+    """One page of the latest matches, best match first."""
 
     results: list[SearchResult]
     total: int = Field(description="Number of matches, counted up to 1,000.")
@@ -73,7 +76,7 @@ class SearchResults(ResponseModel):
 
 
 class KnownEntity(ResponseModel):
-    """An entity in incidents."""
+    """An entity that occurs in incidents."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "value": "203.0.113.7",

@@ -18,7 +18,7 @@ class Liveness(ResponseModel):
 
 
 class ReloadSummary(ResponseModel):
-    """What has changed in the files of this node."""
+    """Changes in the files of this node."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "changed": ["destinations.soar", "providers.edge"],
@@ -62,8 +62,9 @@ class Readiness(ResponseModel):
         "writes."
     )
     database: bool = Field(
-        description="Whether a test write was committed in time, to the database with which the "
-        "node started, and with the schema of this version."
+        description="Whether a test write was committed within five seconds. The database must "
+        "be the one with which the node started, and must have the schema of this "
+        "version."
     )
     fault: str | None = Field(
         description="Reason why the database does not accept writes; null if it does.",
@@ -74,10 +75,11 @@ class Readiness(ResponseModel):
         description="Background loops that have not completed a step within their time limit."
     )
     suspended: str | None = Field(
-        description="Reason why the node is suspended, such as a clock offset, or null."
+        description="Reason why the node is suspended, such as a clock offset; null if it is not "
+        "suspended."
     )
     routing_on_hold: str | None = Field(
-        description="Reason why no events are routed, with the remedy, or null."
+        description="Reason why Tocsin routes no events, with the remedy; null if it routes events."
     )
     differing: list[str] = Field(
         description="Destinations and schedules that `tocsin apply` would change, with the "

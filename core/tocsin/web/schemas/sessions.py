@@ -20,14 +20,15 @@ class NewInvestigation(BodyModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"query": "Is 203.0.113.7 still at it? #4711"}
 
     query: QueryText = Field(
-        description="Question in plain language: incident numbers, entities, time ranges, terms."
+        description="Question in plain language. It can contain incident numbers, entities, time "
+        "ranges and terms."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
         default=Persona.ANALYST,
         description="Audience of the report, which determines its depth and contents.",
     )
     provider: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
-        default=None, description="Only provider to query; by default, all providers."
+        default=None, description="The only provider to query; by default, all providers."
     )
 
 
@@ -159,5 +160,5 @@ class Session(SessionSummary):
         description="Report of the last completed run as Markdown; null until a run has completed."
     )
     write_backs: list[SessionWriteBack] = Field(
-        description="Comments written to the incidents in their SIEMs."
+        description="Comments that the session writes to the incidents in their SIEMs."
     )

@@ -18,7 +18,7 @@ _NUMBERS = range(10**18)
 
 
 class RemoteObjectItem(ResponseModel):
-    """An object at a receiver, such as a ticket, with the status that was read last."""
+    """An object in a receiver, such as a ticket, with the status that Tocsin read last."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "destination": "soc-queue",
@@ -35,7 +35,7 @@ class RemoteObjectItem(ResponseModel):
     remote_id: str
     remote_url: str | None
     status: str | None = Field(
-        description="Status in the receiver; null if it no longer has the object."
+        description="Status in the receiver; null if the receiver no longer has the object."
     )
     resolution: str | None
     is_open: bool | None
@@ -54,7 +54,7 @@ class TracedRemoteObject(RemoteObjectItem):
 
 
 class SiemClosure(ResponseModel):
-    """Closure of an incident at its SIEM, after people closed its ticket."""
+    """Closure of an incident in its SIEM, after people closed its ticket."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "destination": "soc-queue",
@@ -83,8 +83,8 @@ class StatusMismatchItem(RemoteObjectItem):
     }
 
     mismatch: StatusMismatch = Field(
-        description="`object-closed`: the object is closed, but the incident is not; "
-        "`object-open`: the object is open, but the incident is closed; "
+        description="`object-closed`: the object is closed, but the incident is not. "
+        "`object-open`: the object is open, but the incident is closed. "
         "`object-missing`: the receiver no longer has the object."
     )
     incident_number: int
@@ -113,7 +113,7 @@ class StatusMismatchList(ResponseModel):
 
 
 class RemoteStatusSummary(ResponseModel):
-    """Statuses of the objects of a destination with `status_interval`."""
+    """Summary of the statuses of the objects of a destination with `status_interval`."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "destination": "soc-queue",
@@ -123,8 +123,10 @@ class RemoteStatusSummary(ResponseModel):
 
     destination: str
     objects: int = Field(description="Number of objects whose status was read.")
-    mismatches: int = Field(description="Number of objects that do not match their incident.")
+    mismatches: int = Field(
+        description="Number of objects whose status does not match their incident."
+    )
     failing_since: datetime | None = Field(
-        description="Time since which all reads have failed; null if the last one succeeded."
+        description="Time since which all reads have failed; null if the last read succeeded."
     )
     reason: str | None

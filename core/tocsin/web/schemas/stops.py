@@ -30,7 +30,8 @@ class StopChange(BodyModel):
     enabled: bool | None = None
     until: Timestamp | None = Field(
         default=None,
-        description="End of the stop; by default, the stop lasts until `enabled` is true.",
+        description="End of the stop. By default, the stop lasts until a request sets `enabled` "
+        "to true.",
     )
     duration: Annotated[timedelta, BeforeValidator(_parse_duration)] | None = Field(
         default=None,
@@ -58,7 +59,7 @@ class StopChange(BodyModel):
 
 
 class CurrentStop(ResponseModel):
-    """An emergency stop that is in force."""
+    """A current emergency stop."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "by": "ana",
@@ -81,4 +82,6 @@ class PastStop(CurrentStop):
     kind: StopKind
     name: str
     ended_at: datetime | None
-    ended_by: str | None = Field(description="Who ended the stop; `system` if it expired.")
+    ended_by: str | None = Field(
+        description="Person who ended the stop; `system` if the stop expired."
+    )

@@ -33,7 +33,7 @@ def _require_literal(value: str) -> str:
 
 
 class NewSuppressionRule(BodyModel):
-    """A new suppression rule; all given conditions must match, and at least one is required."""
+    """A new suppression rule. It needs a condition, and applies if all its conditions match."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "pentest-2026",
@@ -47,7 +47,7 @@ class NewSuppressionRule(BodyModel):
     }
 
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)] = Field(
-        description="Name of the rule; it cannot be used again."
+        description="Name of the rule. You cannot use the name again after the rule ends."
     )
     owner: Name = Field(description="Person or team responsible for the rule.")
     reason: Annotated[

@@ -19,7 +19,7 @@ class TicketEvent(BodyModel):
 
 
 class EventReceipt(ResponseModel):
-    """Accepted webhook."""
+    """Confirmation that Tocsin accepted a webhook."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"status": "accepted"}
 

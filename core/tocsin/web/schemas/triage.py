@@ -66,7 +66,7 @@ class TriageItem(ResponseModel):
 
 
 class TriageChange(BodyModel):
-    """Changes to the triage of an incident; omitted members stay as they are."""
+    """Changes to the triage of an incident. Omitted members do not change."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -82,7 +82,7 @@ class TriageChange(BodyModel):
     )
     acknowledged: bool | None = Field(
         default=None,
-        description="true acknowledges the incident as the caller; false removes the "
+        description="true acknowledges the incident in the name of the caller; false removes the "
         "acknowledgement.",
     )
     disposition: Annotated[IncidentDisposition, _DISPOSITION] | None = Field(
@@ -95,7 +95,7 @@ class TriageChange(BodyModel):
     )
     disposition_source: Annotated[DispositionSource, _SOURCE] | None = Field(
         default=None,
-        description="Origin of the disposition, case-insensitive. By default `playbook` for API "
+        description="Origin of the disposition, case-insensitive. Default: `playbook` for API "
         "keys and clients, `person` in the console.",
     )
     add_tags: list[Tag] = Field(
@@ -170,8 +170,8 @@ class TriageResult(ResponseModel):
 
     number: int
     outcome: TriageOutcome = Field(
-        description="`unchanged`: the incident already had these values. `refused`, `not-found`: "
-        "nothing was stored for this incident."
+        description="`unchanged`: the incident already had these values. `refused` and "
+        "`not-found`: Tocsin stored nothing for this incident."
     )
     detail: str | None = Field(description="Reason why the change was refused.")
 
