@@ -116,7 +116,7 @@ def get_api_client(connection: Connection, call: RequestContext) -> Response:
 
 
 def regenerate_api_client_secret(connection: Connection, call: RequestContext) -> Response:
-    """Replace the secret of a client, and return it; the old one stops working immediately."""
+    """Replace the secret of a client, and return it. The old secret stops working immediately."""
     minted: MintedSecret = call.prepared
     with translate_record_errors(API_CLIENT_NOT_FOUND, CLIENT_NOT_ACTIVE):
         client = regenerate_secret(

@@ -35,7 +35,7 @@ LONGEST = 60
 
 
 async def enrich_incident(call: RequestContext) -> Response:
-    """Query every enricher for the entities of the incident; return the results and the changes."""
+    """Query every enricher for the entities of the incident, and return the results and changes."""
     number = parse_number(call.path["number"])
     found = await _enrich(call.services, number) if number else None
     if found is None:

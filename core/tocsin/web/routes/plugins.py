@@ -26,9 +26,7 @@ async def list_plugins(call: RequestContext) -> Response:
 
 
 async def get_plugin(call: RequestContext) -> Response:
-    """Return the kinds and settings of a plugin if it is loaded, and otherwise only its
-    metadata.
-    """
+    """Return a plugin. If it is loaded, the response contains its kinds and settings."""
     found = (await _describe_plugins(call)).get(call.path["plugin"])
     if found is None:
         raise PLUGIN_NOT_FOUND.error()

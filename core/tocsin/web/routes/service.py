@@ -35,7 +35,7 @@ async def get_health(_call: RequestContext) -> Response:
 
 
 async def get_readiness(call: RequestContext) -> Response:
-    """Report whether the node can currently store and deliver; the status is 503 if it cannot.
+    """Report whether the node can currently store and deliver. If it cannot, the status is 503.
 
     A node whose intake accepts pushes is ready even while the database does not accept writes.
     """

@@ -240,6 +240,6 @@ class Proof(ResponseModel):
     )
     not_arrived_total: int
     unaccounted: list[UnexplainedItem] = Field(
-        description="Anomalies; empty if everything is accounted for; at most "
-        f"{accounting.MAX_LISTED} of each kind."
+        description=f"Anomalies without an explanation, at most {accounting.MAX_LISTED} of each "
+        "kind. Empty if everything is accounted for."
     )

@@ -198,7 +198,7 @@ class GraphPath(ResponseModel):
     )
     edges: list[GraphEdge]
     complete: bool = Field(
-        description="False if a limit was reached, so that a shorter path might exist."
+        description="False if the search reached a limit, so that a shorter path might exist."
     )
 
 

@@ -35,7 +35,7 @@ class ReloadSummary(ResponseModel):
         "effect after a restart."
     )
     differing: list[str] = Field(
-        description="Destinations and schedules that `tocsin apply` would change, with the effect."
+        description="Changes to destinations and schedules that `tocsin apply` would make."
     )
 
 
@@ -57,9 +57,9 @@ class Readiness(ResponseModel):
 
     status: Literal["ready", "not ready"]
     intake: bool | None = Field(
-        description="Whether the intake accepts pushes; null without an intake. If the intake "
-        "accepts pushes, the node is ready even if the database does not accept "
-        "writes."
+        description="Whether the intake accepts pushes; null if no intake is configured. If the "
+        "intake accepts pushes, the node is ready even if the database does not "
+        "accept writes."
     )
     database: bool = Field(
         description="Whether a test write was committed within five seconds. The database must "
@@ -82,7 +82,6 @@ class Readiness(ResponseModel):
         description="Reason why Tocsin routes no events, with the remedy; null if it routes events."
     )
     differing: list[str] = Field(
-        description="Destinations and schedules that `tocsin apply` would change, with the "
-        "effect. The node uses the applied "
-        "configuration."
+        description="Changes to destinations and schedules that `tocsin apply` would make. Until "
+        "then, the node uses the applied configuration."
     )
