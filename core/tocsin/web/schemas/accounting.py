@@ -95,7 +95,7 @@ class StreamFailure(ResponseModel):
 
 
 class SilentStream(ResponseModel):
-    """A stream without a read for an hour or longer, and without a recorded failure."""
+    """A time-based stream whose next read is overdue, without a recorded failure."""
 
     provider: str
     stream: str
