@@ -107,9 +107,7 @@ class EventEnvelope(_EventModel):
     """Envelope of every event."""
 
     event_type: EventType
-    timestamp: datetime = Field(
-        description="The time of the event: ISO 8601, UTC, with milliseconds."
-    )
+    timestamp: datetime = Field(description="The time of the event, in UTC, with milliseconds.")
     data: BaseModel
 
 

@@ -125,8 +125,8 @@ class ScheduleDefinition(BaseModel):
     )
     cron: CronText | None = Field(
         default=None,
-        description="A cron expression with the fields minute, hour, day of month, month and "
-        "weekday, or a nickname such as `@daily`. Set either `cron` or `interval`.",
+        description="A cron expression (minute, hour, day of month, month, weekday) or a "
+        "nickname such as `@daily`. Set either `cron` or `interval`.",
     )
     interval: Interval | None = Field(
         default=None,
@@ -138,8 +138,7 @@ class ScheduleDefinition(BaseModel):
     )
     jitter: Annotated[_Strict, _duration_between(_SECOND, _DAY)] | None = Field(
         default=None,
-        description="The maximum random delay of each run, which keeps runs from starting at the "
-        "same time. By default, there is no delay.",
+        description="The maximum random delay of each run. By default, there is no delay.",
     )
     starts_at: Moment | None = Field(
         default=None, description="The start of the schedule, from which the intervals are counted."
@@ -160,8 +159,8 @@ class ScheduleDefinition(BaseModel):
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
-        description="Number of consecutive failures after which Tocsin disables the schedule; by "
-        "default, `TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
+        description="Consecutive failures after which Tocsin disables the schedule; by default, "
+        "`TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(
         default=(), description="Labels for filtering."

@@ -81,12 +81,12 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "number": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
-        "description": "Number of the incident in Tocsin.",
+        "description": "Number of the incident.",
         "example": 4711,
     },
     "name": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "Name of the destination or the suppression rule.",
+        "description": "Name of the destination.",
         "example": "soar",
     },
     "person": {
@@ -127,6 +127,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
+_RULE_NAME = _PATH_PARAMETERS["name"] | {
+    "description": "Name of the suppression rule.",
+    "example": "pentest-2026",
+}
+
 _OTHER = {"schema": {"type": "string", "minLength": 1}, "example": "example"}
 """Parameters of plugins' routes."""
 
@@ -156,7 +161,10 @@ def describe(endpoint: Endpoint, errors: ErrorResponses) -> dict[str, Any]:
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"{(\w+)}", endpoint.path):
-        yield {"name": name, "in": "path", "required": True, **_PATH_PARAMETERS.get(name, _OTHER)}
+        shown = _PATH_PARAMETERS.get(name, _OTHER)
+        if endpoint.path.startswith("/api/admin/suppressions/"):
+            shown = _RULE_NAME
+        yield {"name": name, "in": "path", "required": True, **shown}
 
 
 def _query_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:

@@ -16,9 +16,9 @@ _SUMMARIES = {
     EventType.SCHEDULE_DISABLED: "Tocsin disabled a schedule after too many consecutive failures",
 }
 _DESCRIPTION = (
-    "Tocsin sends the event to every `webhook` destination that matches it, with a signature "
-    "as Standard Webhooks 1.0.0 describes. The event can arrive more than once, always with "
-    "the same `webhook-id`. The order of events is not guaranteed."
+    "Tocsin sends the event to every matching `webhook` destination, signed as in Standard "
+    "Webhooks 1.0.0. The event can arrive more than once, with the same `webhook-id`. Events "
+    "can arrive in any order."
 )
 
 
@@ -36,19 +36,19 @@ def _header(name: str, description: str, example: object, **schema: object) -> d
 _PARAMETERS = [
     _header(
         "webhook-id",
-        "ID of the event, which is the same in every attempt.",
+        "ID of the event, the same in every attempt.",
         "evt_01KAJD9V3N8Q4R5S6T7V8W9X0Y",
         type="string",
     ),
     _header(
         "webhook-timestamp",
-        "Time of the attempt, in seconds since 1970 (UTC).",
+        "Unix time of the attempt, in seconds.",
         1795239181,
         type="integer",
     ),
     _header(
         "webhook-signature",
-        "One or more signatures, separated by spaces: `v1,` and the base64 of the HMAC-SHA256 of "
+        "Signatures, separated by spaces: `v1,` and the base64 of the HMAC-SHA256 of "
         "`<webhook-id>.<webhook-timestamp>.<body>`.",
         "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
         type="string",
@@ -56,14 +56,10 @@ _PARAMETERS = [
 ]
 _RESPONSES = {
     "2XX": {"description": "The delivery is complete. Respond before you process the event."},
-    "410": {
-        "description": "The receiver accepts no more deliveries. Tocsin disables the "
-        "destination, and keeps its pending deliveries."
-    },
+    "410": {"description": "Tocsin disables the destination, and keeps its pending deliveries."},
     "default": {
         "description": "Any other response, including a redirect, is a failure. Tocsin retries "
-        "the delivery for about three days, and waits at least for the time in "
-        "`Retry-After`."
+        "for about three days, and waits as long as `Retry-After` requests."
     },
 }
 

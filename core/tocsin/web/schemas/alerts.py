@@ -60,4 +60,4 @@ class AlertList(ResponseModel):
     alerts: list[AlertItem] = Field(description="Alerts, latest first.")
     total: int
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")

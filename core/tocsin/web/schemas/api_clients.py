@@ -96,7 +96,7 @@ class ApiClientList(ResponseModel):
 
     clients: list[ApiClientItem]
     total: int
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class RegeneratedSecret(ResponseModel):

@@ -112,7 +112,7 @@ class ApiKeyList(ResponseModel):
 
     api_keys: list[ApiKeyItem]
     total: int
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class Rotation(BodyModel):

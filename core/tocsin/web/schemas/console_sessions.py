@@ -64,7 +64,7 @@ class ConsoleSessionList(ResponseModel):
     """One page of console sessions."""
 
     console_sessions: list[ConsoleSessionItem]
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class EndedSessions(ResponseModel):

@@ -70,13 +70,11 @@ class DeliveryStatusItem(ResponseModel):
     id: str
     destination: str
     state: str = Field(
-        description="`on_hold` includes pending deliveries whose destination is not active.",
+        description="`on_hold` includes deliveries whose destination is not active.",
         json_schema_extra={"enum": [state.value for state in DeliveryState]},
     )
     reason: str | None = Field(description="Reason why the event has not been delivered.")
-    due_at: datetime | None = Field(
-        description="Time of the next attempt; null if none is scheduled."
-    )
+    due_at: datetime | None = Field(description="Time of the next attempt, if any.")
     remote_id: str | None = Field(description="ID of the object in the receiver.")
     remote_url: str | None = Field(description="Link to the object in the receiver.")
     finished_at: datetime | None
@@ -162,7 +160,7 @@ class DeliveryList(ResponseModel):
     deliveries: list[DeliveryItem]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class RenderedPart(ResponseModel):

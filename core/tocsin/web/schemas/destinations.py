@@ -167,10 +167,10 @@ class DestinationItem(ResponseModel):
     state: DestinationState
     reason: StopReason | None = Field(description="Reason why the destination is not active.")
     detail: str | None = Field(
-        description="For an automatic stop, the last response of the receiver. For a manual "
-        "stop, who stopped the destination, until when and why."
+        description="Last response of the receiver. For a manual stop, the person, the end and "
+        "the reason."
     )
-    stop: CurrentStop | None = Field(description="Current emergency stop; null if there is none.")
+    stop: CurrentStop | None = Field(description="Current emergency stop, if any.")
     settings: dict[str, Any] = Field(description="Settings as written, without secrets.")
     secrets: list[str] = Field(description="Names of the secrets that are set.")
     failures: int = Field(description="Number of consecutive failures.")
@@ -188,10 +188,7 @@ class DestinationDetail(DestinationItem):
     EXAMPLE: ClassVar[dict[str, Json]] = {"waiting": 0, "dead": 0}
 
     waiting: int = Field(description="Number of pending deliveries, including deliveries on hold.")
-    dead: int = Field(
-        description="Number of dead deliveries, for which Tocsin makes no further "
-        "automatic attempts."
-    )
+    dead: int = Field(description="Number of dead deliveries, which Tocsin no longer attempts.")
 
 
 class ResumedDestination(DestinationItem):
@@ -207,7 +204,7 @@ class DestinationList(ResponseModel):
 
     destinations: list[DestinationItem]
     total: int
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class SampleOutcome(ResponseModel):

@@ -63,7 +63,7 @@ Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of result
 
 def cursor_field(kind: str) -> Any:
     """Return the type of a `cursor` parameter for the list of this kind."""
-    description = "The `next_cursor` of the previous page."
+    description = "`next_cursor` of the previous page."
     schema = {"type": "string", "description": description}
     return Annotated[
         PageCursor, BeforeValidator(partial(PageCursor.decode, kind)), WithJsonSchema(schema)
@@ -72,7 +72,7 @@ def cursor_field(kind: str) -> Any:
 
 def composite_cursor_field(kind: str, *wanted: type[str] | range) -> Any:
     """Return the type of a `cursor` parameter for the list of this kind, with such parts."""
-    description = "The `next_cursor` of the previous page."
+    description = "`next_cursor` of the previous page."
     schema = {"type": "string", "description": description}
     decode = partial(CompositeCursor.decode, kind, wanted)
     return Annotated[CompositeCursor, BeforeValidator(decode), WithJsonSchema(schema)]

@@ -54,9 +54,7 @@ Types = Annotated[
     _comma_separated(RelationType),
 ]
 
-_OF_TYPES = f"Edge types to include, separated by commas: {', '.join(RelationType)}."
-
-_OF_KINDS = "Kind of the node: the kind of an entity, `incident`, `session` or `technique`"
+_OF_TYPES = "Edge types (`RelationType`) to include, separated by commas."
 
 
 class GraphQuery(QueryModel):
@@ -64,7 +62,7 @@ class GraphQuery(QueryModel):
 
     kind: NodeKindName | None = Field(
         default=None,
-        description=f"{_OF_KINDS}; by default, the first kind that has the value.",
+        description="Kind of the node; by default, the first kind that has the value.",
         json_schema_extra={"enum": list(KINDS)},
     )
     depth: int = Field(
@@ -111,10 +109,10 @@ class GraphPathQuery(QueryModel):
     from_: Value = Field(alias="from", description="Value of the first node.")
     to: Value = Field(description="Value of the last node.")
     from_kind: NodeKindName | None = Field(
-        default=None, description=_OF_KINDS, json_schema_extra={"enum": list(KINDS)}
+        default=None, description="Kind of the first node.", json_schema_extra={"enum": list(KINDS)}
     )
     to_kind: NodeKindName | None = Field(
-        default=None, description=_OF_KINDS, json_schema_extra={"enum": list(KINDS)}
+        default=None, description="Kind of the last node.", json_schema_extra={"enum": list(KINDS)}
     )
     types: Types | None = Field(default=None, description=_OF_TYPES)
 

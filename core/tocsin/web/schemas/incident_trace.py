@@ -23,10 +23,10 @@ class SourceInterval(ResponseModel):
     """Interval of a source."""
 
     provider: str
-    stream: str = Field(description="The provider's stream, such as `changed`.")
-    source: str = Field(description="The provider's name for the file or source that was read.")
+    stream: str = Field(description="Stream, such as `changed`.")
+    source: str = Field(description="Name of the file or source that was read.")
     from_: int | str = Field(
-        alias="from", description="Start of the interval: a time, or a byte offset."
+        alias="from", description="Start of the interval: a time or byte offset."
     )
     to: int | str = Field(description="End of the interval (exclusive).")
 
@@ -97,9 +97,8 @@ class _TracedEventBase(ResponseModel):
     id: str
     timestamp: datetime
     outcome: str = Field(
-        description="Worst outcome of the deliveries. `suppressed`: a suppression rule matched. "
-        "`no-destination`: no destination matched. `not-routed`: Tocsin has not "
-        "routed the event yet.",
+        description="Worst outcome of the deliveries or, without deliveries, the reason why "
+        "there are none.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
     reason: str | None = Field(description="Reason why the event is on hold.")

@@ -122,7 +122,7 @@ class IncidentQuery(QueryModel):
     )
     limit: int = Field(default=50, ge=1, le=200, description="Maximum number of results.")
     cursor: CursorField | None = Field(
-        default=None, description="The `next_cursor` of the previous page."
+        default=None, description="`next_cursor` of the previous page."
     )
     changed_after: ResumeField | None = Field(
         default=None,
@@ -294,7 +294,7 @@ class IncidentList(ResponseModel):
     incidents: list[IncidentItem]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
     resume_cursor: str = Field(
         description="Value of `changed_after` that returns all changes since the request for "
         "the first page."

@@ -55,7 +55,7 @@ class InvestigationList(ResponseModel):
     investigations: list[SessionSummary]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class InvestigationReport(BaseModel):
@@ -237,4 +237,4 @@ class SessionSteps(ResponseModel):
 
     steps: list[SessionStep]
     total: int
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")

@@ -128,4 +128,4 @@ class PersonList(ResponseModel):
     """One page of people."""
 
     people: list[PersonItem]
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")

@@ -103,7 +103,7 @@ class ProviderItem(ResponseModel):
         "node's `plugins.toml` no longer contains the provider.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
-    stop: CurrentStop | None = Field(description="Current emergency stop; null if there is none.")
+    stop: CurrentStop | None = Field(description="Current emergency stop, if any.")
     outcome: str | None = Field(description="Outcome of the last read, as in the ledger.")
     reason: str | None = Field(description="Current error; null if there is none.")
     failures: int = Field(description="Number of consecutive failed reads.")
@@ -233,4 +233,4 @@ class BackfillList(ResponseModel):
 
     backfills: list[BackfillItem]
     total: int
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")

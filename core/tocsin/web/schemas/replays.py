@@ -103,7 +103,7 @@ class ReplayList(ResponseModel):
 
     replays: list[Replay]
     total: int
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class NewReroute(BodyModel):

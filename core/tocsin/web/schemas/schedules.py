@@ -211,7 +211,7 @@ class ScheduleList(ResponseModel):
 
     schedules: list[ScheduleItem]
     total: int
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class ScheduleRun(ResponseModel):
@@ -257,7 +257,7 @@ class RunList(ResponseModel):
     runs: list[ScheduleRun]
     total: int = Field(description="Number of matches, counted up to 10,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class UpcomingRun(ResponseModel):

@@ -72,7 +72,7 @@ class SearchResults(ResponseModel):
     results: list[SearchResult]
     total: int = Field(description="Number of matches, counted up to 1,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class KnownEntity(ResponseModel):
@@ -97,4 +97,4 @@ class EntitySearchResults(ResponseModel):
     entities: list[KnownEntity]
     total: int = Field(description="Number of matches, counted up to 1,000.")
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")

@@ -109,7 +109,7 @@ class StatusMismatchList(ResponseModel):
     """One page of status mismatches."""
 
     mismatches: list[StatusMismatchItem]
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class RemoteStatusSummary(ResponseModel):

@@ -35,7 +35,7 @@ class StopChange(BodyModel):
     )
     duration: Annotated[timedelta, BeforeValidator(_parse_duration)] | None = Field(
         default=None,
-        description="Length of the stop from now, instead of `until`: an ISO 8601 duration.",
+        description="Length of the stop, instead of `until`: an ISO 8601 duration.",
     )
     reason: (
         Annotated[

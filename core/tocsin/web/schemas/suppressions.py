@@ -122,4 +122,4 @@ class SuppressionList(ResponseModel):
     """One page of suppression rules."""
 
     suppressions: list[SuppressionItem]
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")

@@ -227,7 +227,7 @@ class CommentList(ResponseModel):
     comments: list[CommentItem]
     total: int
     total_relation: TotalRelation
-    next_cursor: str | None = Field(description="Cursor of the next page; null on the last page.")
+    next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
 
 
 class ChangedMember(ResponseModel):
