@@ -46,8 +46,8 @@ def of_group(group: type) -> Iterator[str]:
     several = {len(PROVIDERS): "every provider suite", len(SUITES): "every suite"}
     where = several.get(len(suites), " and ".join(suites))
     yield f"## {title(group)}\n"
-    they = "They are" if subject.startswith("Rules ") else "It is"
-    yield f"{subject} {they} part of {where}.\n"
+    they = "These rules are" if subject.startswith("Rules ") else "This rule is"
+    yield f"This section lists the {subject[0].lower()}{subject[1:]} {they} part of {where}.\n"
     yield "| Rule | Why |\n|---|---|"
     for name, test in vars(group).items():
         if name.startswith("test_"):
