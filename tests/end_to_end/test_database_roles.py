@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs/operators/postgresql.md"
 SECRET = {
     *("api_clients", "api_keys", "console_sessions", "derived_keys", "destinations"),
     *("encryption_keys", "signing_keys", "sign_in_links", "revoked_tokens", "idempotency_keys"),
-    *("people", "passkeys", "passkey_links", "used_challenges"),
+    *("people", "passkeys", "passkey_links", "used_challenges", "saved_views"),
     *("audit", "audit_cuts", "audit_redactions", "erasures"),
 }
 

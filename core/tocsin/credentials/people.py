@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from tocsin.credentials.console_sessions import ConsoleRole, end_principal_sessions
 from tocsin.credentials.records import NoSuchRecordError
+from tocsin.credentials.saved_views import delete_saved_views
 from tocsin.errors import NameTakenError
 from tocsin.identifiers import new_id
 from tocsin.store import build_insert
@@ -58,6 +59,8 @@ def create_person(
     statement = build_insert(connection, people).values(row).on_conflict_do_nothing()
     if not connection.execute(statement).rowcount:
         raise NameTakenError(name)
+    # of an earlier person with this name, whom a node without saved views deleted
+    delete_saved_views(connection, made.principal)
     return made
 
 
@@ -122,8 +125,9 @@ def change_person(
 
 
 def delete_person(connection: Connection, person: Person) -> None:
-    """Delete a locked person with their passkeys, links and sessions."""
+    """Delete a locked person with their passkeys, links, saved views and sessions."""
     connection.execute(delete(people).where(people.c.id == person.id))
+    delete_saved_views(connection, person.principal)
     end_principal_sessions(connection, person.principal)
 
 

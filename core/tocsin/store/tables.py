@@ -1282,6 +1282,17 @@ passkey_links = Table(
     Column("expires_at", Timestamp, nullable=False),
 )
 
+# Filters of the incident list that a user of the console saved; of every kind of principal, so
+# that no foreign key removes those of a deleted person.
+saved_views = Table(
+    "saved_views",
+    metadata,
+    Column("owner", Text, primary_key=True),  # the principal of the user's sessions
+    Column("name", String(40), primary_key=True),
+    Column("filters", Text, nullable=False),  # JSON, in the order of the query
+    Column("changed_at", Timestamp, nullable=False),
+)
+
 # Challenges that a passkey has signed, until they expire
 used_challenges = Table(
     "used_challenges",

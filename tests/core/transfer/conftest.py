@@ -13,6 +13,7 @@ from delivery_rows import add_delivery, add_destination, add_event
 from incident_rows import add_incidents
 from session_rows import add_session
 from tocsin import audit
+from tocsin.credentials import save_view
 from tocsin.delivery import NewSuppression, create_suppression
 from tocsin.store import open_database
 from tocsin.store.tables import metadata
@@ -30,6 +31,7 @@ def fill(connection: Connection) -> None:
     add_session(connection)
     rule = NewSuppression("r", "ana", "a test", NOW + timedelta(days=1), "edge", None, None, None)
     create_suppression(connection, rule, "ana", NOW)
+    save_view(connection, "oidc:00u1", 'j\u00f6rg\'s "new"', {"entity": "a\\j\u00f6rg"}, NOW)
     details = {"ratio": 1.0, "tiny": 1e-7, "b": 1, "a": [None, "\u00e9'\""]}
     facts = {"at": NOW, "actor": "ana", "address": "local", "request_id": "", "target": None}
     audit.record(connection, audit.AuditRecord(action="test", details=details, **facts))
