@@ -29,7 +29,7 @@ from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
 from tocsin.web.console.passkeys import PASSKEY_SIGN_IN, PasskeyRoutes
 from tocsin.web.console.plugin_pages import build_plugin_pages
-from tocsin.web.console.saved_views import SAVED_VIEWS, SavedViewRoutes
+from tocsin.web.console.saved_views import INCIDENTS, SAVED_VIEWS, SavedViewRoutes
 from tocsin.web.console.sessions import (
     ONCE,
     ConsoleSessions,
@@ -109,8 +109,11 @@ def add_console(
     get, post = app.router.add_get, app.router.add_post
     get("/console/{name}", rendering.get_asset)
     console.plugin_pages = build_plugin_pages(services.inventory)
+    saved_views = SavedViewRoutes(services, console.sessions)
     for page in (*PAGES, *console.plugin_pages.values()):
-        get(page.path, console.guarded(partial(console.show, page)))
+        show = partial(console.show, page)
+        is_list = page.path == INCIDENTS
+        get(page.path, console.guarded(saved_views.taking_over(show) if is_list else show))
         if page.is_live:
             # a response to HEAD must have no body, but a stream would write one
             follow = console.guarded(partial(console.stream, page))
@@ -124,7 +127,7 @@ def add_console(
     post(OWN_PASSKEYS, console.guarded(own_passkeys.change))
     post(f"{OWN_PASSKEYS}/options", own_passkeys.begin_creation)
     post(f"{OWN_PASSKEYS}/new", console.guarded(own_passkeys.create))
-    post(SAVED_VIEWS, console.guarded(SavedViewRoutes(console.sessions).change))
+    post(SAVED_VIEWS, console.guarded(saved_views.taking_over(saved_views.change)))
     sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))
@@ -136,7 +139,7 @@ def add_console(
     get(PASSKEY_LINK, console.guarded(passkeys.show_link))
     post(f"{PASSKEY_LINK}/options", passkeys.begin_creation)
     post(PASSKEY_LINK, console.guarded(passkeys.create))
-    post("/sign-out", console.guarded(sign_in.leave))
+    post("/sign-out", console.guarded(saved_views.taking_over(sign_in.leave)))
     if services.oidc_sign_in is not None:
         oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in, console.sessions)
         get(OIDC_SIGN_IN, console.guarded(oidc.lead), allow_head=False)

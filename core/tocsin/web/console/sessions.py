@@ -41,7 +41,10 @@ VERSION = "version"
 """Form field with the version tag of the record when the form was rendered."""
 
 SAVED_VIEWS_COOKIE = "tocsin-views"
-"""Cookie of the saved views, deleted at sign-out, because other people may use the browser."""
+"""Cookie in which earlier versions stored saved views.
+
+It is deleted at sign-out, because other people may use the browser.
+"""
 RECENT = timedelta(minutes=15)
 """Age up to which a session may give access to others or to another device.
 
@@ -234,7 +237,7 @@ class ConsoleSessions:
         )
 
     async def leave(self, response: web.StreamResponse, user: SignedInUser) -> None:
-        """End the session and delete its cookie, and that of the saved views."""
+        """End the session and delete its cookie, and that of earlier versions for saved views."""
         await self._services.database.write(end_session, user.secret)
         for name in (self._cookie, SAVED_VIEWS_COOKIE):
             self.forget(response, name)

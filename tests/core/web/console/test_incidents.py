@@ -178,55 +178,6 @@ async def test_the_list_is_filtered_by_content_and_shows_the_chosen_columns(api,
     assert "No incidents match" in await person.text("/incidents?since=2099-01-01T00:00:00Z")
 
 
-async def test_a_view_is_saved_in_the_browser_and_removed(person, store):
-    await store(severity="High")
-    view = "/incidents?severity=High&columns=tags"
-    html = await person.html(view)
-    [token] = set(re.findall(r'name="form_token" value="([^"]+)"', html))
-    fields = {"form_token": token, "query": "severity=High&columns=tags"}
-    response = await person.post("/incidents/views", name=HOSTILE[:40], **fields)
-    assert (response.status, response.headers["Location"]) == (303, view)
-    saved = response.headers["Set-Cookie"]
-    assert all(word in saved for word in ("HttpOnly", "SameSite=Lax", "Secure"))
-    person.cookie += "; " + saved.partition(";")[0]
-    html = await person.html("/incidents")
-    assert unescape(re.findall(r'class="saved"><a href="([^"]+)"', html)[0]) == view
-    assert "<script>alert" not in html
-    removed = await person.post("/incidents/views", name=HOSTILE[:40], form_token=token)
-    person.cookie += "; " + removed.headers["Set-Cookie"].partition(";")[0]
-    assert 'class="saved"' not in await person.html("/incidents")
-
-
-@pytest.mark.parametrize("cookie", ["x", "W10=", "eyJhIjoxfQ==", "eyJhIjp7ImIiOm51bGx9fQ==", "é"])
-async def test_a_cookie_of_somebody_else_is_no_view(person, store, cookie):
-    person.cookie += f"; tocsin-views={cookie}"
-    assert "Incidents 0" in await person.text("/incidents")
-
-
-async def test_signing_out_removes_the_saved_views(person):
-    html = await person.html("/incidents?severity=High")
-    [token] = set(re.findall(r'name="form_token" value="([^"]+)"', html))
-    response = await person.post("/sign-out", allow_redirects=False, form_token=token)
-    [removed] = [
-        cookie for cookie in response.headers.getall("Set-Cookie") if "tocsin-views" in cookie
-    ]
-    assert removed.startswith('tocsin-views=""; ')
-    assert "Max-Age=0; Path=/" in removed
-
-
-async def test_a_view_needs_a_name_room_and_the_own_form(person):
-    html = await person.html("/incidents?severity=High")
-    [token] = set(re.findall(r'name="form_token" value="([^"]+)"', html))
-    for fields, status in (
-        ({"name": "", "form_token": token, "query": "severity=High"}, 422),
-        ({"name": "x", "form_token": token, "query": f"title={'y' * 4_000}"}, 422),
-        ({"name": "x", "form_token": "0" * 64, "query": "severity=High"}, 403),
-    ):
-        response = await person.post("/incidents/views", **fields)
-        assert response.status == status
-        assert "Set-Cookie" not in response.headers
-
-
 async def test_a_form_does_not_overwrite_what_somebody_else_has_changed(api, person, store):
     page = f"/incidents/{await store()}"
     html = await person.html(page)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tocsin.accounting import MAX_INVESTIGATIONS
+from tocsin.credentials import list_saved_views
 from tocsin.events import RESTORED
 from tocsin.incidents import UNTRIAGED, IncidentOrder
 from tocsin.model import (
@@ -20,7 +21,6 @@ from tocsin.reports import draw_timeline
 from tocsin.web.console.forms import Form, to_number
 from tocsin.web.console.page_request import PageRequest, select_period, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
-from tocsin.web.console.saved_views import load_views
 from tocsin.web.console.views.history import build_history
 from tocsin.web.console.views.investigations import read_question
 from tocsin.web.routes.accounting import get_incident_trace
@@ -116,7 +116,9 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
         "providers": sorted(each.name for each in request.services.providers),
         "orders": _ORDERS,
         "views": _list_views(request.user.principal.name),
-        "saved": load_views(request.http),
+        "saved": await request.services.database.lookup(
+            list_saved_views, request.user.session.principal
+        ),
         "query": {**filters, **layout, **cursor},
     }
 
