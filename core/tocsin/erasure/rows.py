@@ -52,6 +52,7 @@ from tocsin.store.tables import (
     quarantine,
     relation_sources,
     relations,
+    saved_views,
     session_messages,
     sessions,
 )
@@ -168,15 +169,24 @@ def _lock(connection: Connection, table: Table) -> None:
 
 def _redact_row(table: Table, row: RowMapping, redactor: Redactor) -> dict[str, Any]:
     values = {column.name: row[column.name] for column in _text_columns(table)}
+    if table is saved_views:  # of the owner, what follows the kind of principal
+        values["owner"] = values["owner"].partition(":")[2]
+        values["filters"] = orjson.loads(values["filters"])
     redacted = {name: redactor.redact(value) for name, value in values.items()}
     return {name: redacted[name] for name in values if redacted[name] != values[name]}
 
 
 def _store(connection: Connection, table: Table, row: RowMapping, changes: dict[str, Any]) -> None:
-    """Store a changed row; one whose key exists already is merged into that."""
+    """Store a changed row; one whose key exists already is merged into that.
+
+    A saved view is deleted, because it filters by what is no longer stored.
+    """
+    is_it = and_(*(column == row[column.name] for column in table.primary_key.columns))
+    if table is saved_views:
+        connection.execute(delete(table).where(is_it))
+        return
     if table is relations:
         changes["digest"] = digest_relation({**row, **changes})
-    is_it = and_(*(column == row[column.name] for column in table.primary_key.columns))
     try:
         with connection.begin_nested():
             connection.execute(update(table).where(is_it).values(changes))

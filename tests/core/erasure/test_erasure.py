@@ -20,7 +20,7 @@ from stored_documents import compare_documents
 from tocsin.accounting import Period, report_period
 from tocsin.audit import AuditRecord, record, verify
 from tocsin.clock import SystemClock
-from tocsin.credentials import Vault
+from tocsin.credentials import Vault, add_views, list_saved_views, save_view
 from tocsin.erasure import Eraser, ErasureRequest, TombstoneFile, follow_erasures
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey, load_position
@@ -119,6 +119,7 @@ def fill(database, read, clock, tmp_path):
             record(connection, AuditRecord(at=clock.now(), actor=NAME, details=said, **given))
             given["target"] = "other"
             record(connection, AuditRecord(at=clock.now(), actor="ana", **given))
+            save_view(connection, "oidc:00u1", "suspects", {"entity": NAME}, clock.now())
 
         await database.write(add)
         Archive(tmp_path / "archive").add(
@@ -180,7 +181,7 @@ async def test_an_erased_value_is_nowhere(eraser, request_, fill, dump, database
     assert receipt["erased"].keys() >= {
         *("incidents", "incident_entities", "incident_alerts", "entities", "events", "attempts"),
         *("deliveries", "sessions", "session_messages", "session_steps", "relations"),
-        *("quarantine", "audit"),
+        *("quarantine", "audit", "saved_views"),
     }
     [sent] = receipt["sent"]
     assert (sent["destination"], sent["outcome"], sent["remote_id"]) == (
@@ -209,6 +210,37 @@ async def test_a_value_is_erased_from_the_triage_and_tocsins_own_words_stay(
     assert triage["disposition"] == "false-positive"
     assert triage["disposition_reason"] == f"as {pseudonym} said"
     assert await database.read(compare_documents) == 1
+
+
+async def test_views_with_the_value_are_deleted_and_others_stay(
+    eraser, request_, database, clock, dump
+):
+    views = {
+        "by entity": {"status": "New", "entity": f"CORP\\{NAME.upper()}"},
+        "by line": {"title": f"a\n{NAME}"},
+        f"of {NAME}": {"status": "New"},
+        "all": {"columns": "tags"},
+    }
+    for owner in ("oidc:00u1", f"person:{NAME}"):
+        for name, filters in views.items():
+            await database.write(save_view, owner, name, filters, clock.now())
+    assert (await eraser.erase(request_))["erased"] == {"saved_views": 7}
+    assert NAME not in await dump()
+    left = {"all": {"columns": "tags"}}
+    assert await database.read(list_saved_views, "oidc:00u1") == left
+    for kind_of_principal in ("oidc", "person"):
+        entity = Entity(EntityKind.USER, kind_of_principal)
+        assert (await eraser.erase(replace(request_, entity=entity)))["erased"] == {}
+    entity = Entity(EntityKind.USER, f"CORP\\{NAME}")
+    await database.write(save_view, "oidc:00u1", "again", views["by entity"], clock.now())
+    assert (await eraser.erase(replace(request_, entity=entity)))["erased"] == {"saved_views": 1}
+
+
+async def test_views_with_an_erased_value_are_not_taken_over(eraser, request_, database, clock):
+    await eraser.erase(request_)
+    views = {"mine": {"assignee": "ana"}, "suspects": {"entity": NAME}}
+    assert await database.write(add_views, "admin:ana", views, clock.now()) == {}
+    assert await database.read(list_saved_views, "admin:ana") == {"mine": {"assignee": "ana"}}
 
 
 @pytest.mark.parametrize("value", ["edge", "provider"])
