@@ -141,9 +141,7 @@ from tocsin.credentials.records import (
     Usage,
 )
 from tocsin.credentials.saved_views import (
-    LONGEST_VIEW_NAME,
     Views,
-    add_views,
     delete_view,
     list_saved_views,
     lock_saved_views,
@@ -166,7 +164,6 @@ __all__ = [
     "FIND_KEY",
     "KEY_FILE",
     "LONGEST_SESSION",
-    "LONGEST_VIEW_NAME",
     "PASSKEY_LINK",
     "SIGN_IN_LINK",
     "USE_PRECISION",
@@ -223,7 +220,6 @@ __all__ = [
     "Vault",
     "Views",
     "accept_use",
-    "add_views",
     "adopt_keys",
     "adopt_lost_keys",
     "begin_session",

@@ -183,7 +183,9 @@ def _store(connection: Connection, table: Table, row: RowMapping, changes: dict[
     """
     is_it = and_(*(column == row[column.name] for column in table.primary_key.columns))
     if table is saved_views:
-        connection.execute(delete(table).where(is_it))
+        # the owner may have changed the filters since they were read
+        is_same = table.c.filters == row["filters"]
+        connection.execute(delete(table).where(is_it, is_same))
         return
     if table is relations:
         changes["digest"] = digest_relation({**row, **changes})

@@ -20,7 +20,7 @@ from stored_documents import compare_documents
 from tocsin.accounting import Period, report_period
 from tocsin.audit import AuditRecord, record, verify
 from tocsin.clock import SystemClock
-from tocsin.credentials import Vault, add_views, list_saved_views, save_view
+from tocsin.credentials import Vault, list_saved_views, save_view
 from tocsin.erasure import Eraser, ErasureRequest, TombstoneFile, follow_erasures
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage.positions import StreamKey, load_position
@@ -234,13 +234,6 @@ async def test_views_with_the_value_are_deleted_and_others_stay(
     entity = Entity(EntityKind.USER, f"CORP\\{NAME}")
     await database.write(save_view, "oidc:00u1", "again", views["by entity"], clock.now())
     assert (await eraser.erase(replace(request_, entity=entity)))["erased"] == {"saved_views": 1}
-
-
-async def test_views_with_an_erased_value_are_not_taken_over(eraser, request_, database, clock):
-    await eraser.erase(request_)
-    views = {"mine": {"assignee": "ana"}, "suspects": {"entity": NAME}}
-    assert await database.write(add_views, "admin:ana", views, clock.now()) == {}
-    assert await database.read(list_saved_views, "admin:ana") == {"mine": {"assignee": "ana"}}
 
 
 @pytest.mark.parametrize("value", ["edge", "provider"])

@@ -40,7 +40,6 @@ ONCE = "once"
 VERSION = "version"
 """Form field with the version tag of the record when the form was rendered."""
 
-SAVED_VIEWS_COOKIE = "tocsin-views"
 """Cookie in which earlier versions stored saved views.
 
 It is deleted at sign-out, because other people may use the browser.
@@ -237,10 +236,9 @@ class ConsoleSessions:
         )
 
     async def leave(self, response: web.StreamResponse, user: SignedInUser) -> None:
-        """End the session and delete its cookie, and that of earlier versions for saved views."""
+        """End the session and delete its cookie."""
         await self._services.database.write(end_session, user.secret)
-        for name in (self._cookie, SAVED_VIEWS_COOKIE):
-            self.forget(response, name)
+        self.forget(response, self._cookie)
 
     def forget(self, response: web.StreamResponse, name: str) -> None:
         """Delete a cookie."""

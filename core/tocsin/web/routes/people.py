@@ -104,7 +104,7 @@ def update_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def delete_person(connection: Connection, call: RequestContext) -> Response:
-    """Delete a person with their passkeys, and return the deleted person."""
+    """Delete a person with their passkeys and saved views; return the deleted person."""
     person = _find(connection, call, lock=True)
     change = AuditedChange(target=person.principal)
     response = _respond(connection, call, person, change)
@@ -238,7 +238,7 @@ ENDPOINTS = (
         method="DELETE",
         path=_PERSON,
         access=AccessRole.ADMIN,
-        summary="Delete a person with their passkeys, and end their sessions",
+        summary="Delete a person, their passkeys, saved views and sessions",
         handler=delete_person,
         response=PersonItem,
         action="person.delete",

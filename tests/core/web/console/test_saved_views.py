@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from base64 import urlsafe_b64encode
 from datetime import timedelta
 from html import unescape
-
-import orjson
-import pytest
 
 from api_callers import Admin
 from console import Person
@@ -17,7 +13,6 @@ from passkey_user import PasskeyUser, issue_code
 from tocsin.credentials import (
     ConsoleRole,
     ConsoleSession,
-    add_views,
     begin_session,
     list_saved_views,
     save_view,
@@ -55,16 +50,6 @@ async def sign_in_as(api, principal: str, role: ConsoleRole = ConsoleRole.VIEWER
     session = ConsoleSession(principal, "ana", role, now + timedelta(hours=1))
     secret, _ = await api.services.database.write(begin_session, session, now)
     return Person(api, f"__Host-tocsin={secret}")
-
-
-def bake(views: object) -> str:
-    """Return the cookie in which an earlier version stored views."""
-    return f"; tocsin-views={urlsafe_b64encode(orjson.dumps(views)).decode()}"
-
-
-def read_set_cookies(response) -> dict[str, str]:
-    texts = response.headers.getall("Set-Cookie", [])
-    return {text.partition("=")[0]: text for text in texts}
 
 
 async def test_a_view_is_there_in_every_browser_and_after_each_sign_in(api, person):
@@ -138,89 +123,6 @@ async def test_a_person_has_fifty_views_at_most(api, person, clock):
     assert (len(views), views["v1"]) == (50, "/incidents?status=New")
 
 
-async def test_views_of_a_cookie_are_taken_over_once(person, store_view):
-    await store_view("same", SEVERE)
-    await store_view("other", {"status": "New"})
-    views = {"same": SEVERE, "other": {"status": "Closed"}, "third": {"title": "\u00e9"}}
-    session, person.cookie = person.cookie, person.cookie + bake(views)
-    response = await person.get("/incidents")
-    assert "Max-Age=0" in read_set_cookies(response)["tocsin-views"]
-    again = await person.get("/incidents")  # as if the browser has lost the answer
-    assert again.status == 200
-    person.cookie = session
-    assert await read_views(person) == {
-        "same": "/incidents?severity=High&columns=tags",
-        "other": "/incidents?status=New",
-        "other (2)": "/incidents?status=Closed",
-        "third": "/incidents?title=%C3%A9",
-    }
-    assert "Set-Cookie" not in (await person.get("/incidents")).headers
-
-
-@pytest.mark.parametrize("path", [PATH, "/sign-out"])
-async def test_views_of_a_cookie_are_taken_over_before_a_form(api, person, path):
-    fields = {"name": "new", "query": "status=New", "form_token": await find_token(person)}
-    person.cookie += bake({"old": SEVERE})
-    response = await person.post(path, **fields)
-    assert response.status == 303
-    assert "Max-Age=0" in read_set_cookies(response)["tocsin-views"]
-    found = await api.services.database.read(list_saved_views, "admin:ana")
-    assert set(found) == ({"old", "new"} if path == PATH else {"old"})
-
-
-async def test_a_cookie_keeps_views_for_which_there_is_no_room(api, person, clock):
-    for number in range(49):
-        await api.services.database.write(save_view, "admin:ana", f"v{number}", SEVERE, clock.now())
-    person.cookie += bake({"a": {"status": "New"}, "b": {"status": "Active"}})
-    cookie = read_set_cookies(await person.get("/incidents"))["tocsin-views"]
-    assert bake({"b": {"status": "Active"}}).partition("=")[2] in cookie
-    assert all(word in cookie for word in ("HttpOnly", "SameSite=Lax", "Secure"))
-    assert len(await read_views(person)) == 50
-
-
-async def test_a_cookie_keeps_its_views_while_the_database_stores_none(api, person, monkeypatch):
-    session, database = person.cookie, api.services.database
-    person.cookie += bake({"old": SEVERE})
-    write = database.write
-
-    async def fail(operation, *args):
-        if operation.__name__ == "_take_over":
-            raise DatabaseFailure("full", DatabaseFault.FULL)
-        return await write(operation, *args)
-
-    monkeypatch.setattr(database, "write", fail)
-    response = await person.get("/incidents")
-    assert response.status == 200
-    kept = read_set_cookies(response)["tocsin-views"].partition(";")[0]
-    monkeypatch.undo()
-    person.cookie = f"{session}; {kept}"
-    assert list(await read_views(person)) == ["old"]
-
-
-@pytest.mark.parametrize(
-    "cookie",
-    [
-        "x",
-        "W10=",
-        "eyJhIjoxfQ==",
-        "eyJhIjp7ImIiOm51bGx9fQ==",
-        "\u00e9",
-        bake({"a": {"b": "c" * 3_000}}),
-    ],
-)
-async def test_a_cookie_of_somebody_else_is_no_view(person, cookie):
-    person.cookie += f"; tocsin-views={cookie.removeprefix('; tocsin-views=')}"
-    assert "Incidents 0" in await person.text("/incidents")
-    assert await read_views(person) == {}
-
-
-async def test_signing_out_removes_the_cookie_of_earlier_versions(person):
-    response = await person.post("/sign-out", form_token=await find_token(person))
-    removed = read_set_cookies(response)["tocsin-views"]
-    assert removed.startswith('tocsin-views=""; ')
-    assert "Max-Age=0; Path=/" in removed
-
-
 async def test_a_deleted_person_leaves_no_views_to_the_next_with_the_name(api, person):
     admin, ben = Admin(api, await api.admin()), PasskeyUser(api)
     await ben.enroll(await issue_code(admin))
@@ -235,7 +137,7 @@ async def test_a_deleted_person_leaves_no_views_to_the_next_with_the_name(api, p
     assert late.status == 401
     # as of a node that knew no saved views
     now = api.services.clock.now()
-    assert await database.write(add_views, "person:ben", {"old": SEVERE}, now) == {}
+    await database.write(save_view, "person:ben", "old", SEVERE, now)
     next_ben = PasskeyUser(api)
     await next_ben.enroll(await issue_code(admin))
     assert await read_views(Person(api, next_ben.cookie)) == {}
@@ -252,12 +154,3 @@ async def test_without_the_database_the_page_says_so(api, person, monkeypatch):
 
     monkeypatch.setattr(api.services.database, "lookup", fail)
     assert "The database is unavailable" in await person.text("/incidents", 503)
-
-
-@pytest.fixture
-def store_view(api, clock):
-    async def store_view(name: str, filters: dict[str, str]) -> None:
-        await api.services.database.write(save_view, "admin:ana", name, filters, clock.now())
-        clock.advance(seconds=1)
-
-    return store_view
