@@ -1,4 +1,4 @@
-"""Reads that one statement answers: it fetches the caller's key and what is stored of the response.
+"""Reads that one statement answers: it fetches the version of the caller's key and the response.
 
 That is the usual request: an API key that was verified before, no unusual header fields, and
 documents that are up to date. It is answered as bytes, before it reaches the application. Any other
@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -99,7 +98,7 @@ class DirectReads:
             if row is None:
                 return None
             now = self._services.clock.now()
-            principal = self._keys.identify(key, row[0], now) or await self._prove(key, now)
+            principal = self._keys.identify(key, row[0], now) or await self._prove(key)
             if principal is None or endpoint.access not in principal.scopes:
                 return None
             answer = wanted.render(row[1:])
@@ -108,10 +107,10 @@ class DirectReads:
             wanted = wanted.otherwise
         return None
 
-    async def _prove(self, key: PresentedKey, now: datetime) -> Principal | None:
+    async def _prove(self, key: PresentedKey) -> Principal | None:
         """Return the caller of a key whose row has a version that was not proven before."""
         row = await self._services.database.fetch_row(FIND_KEY, (key.key_id,))
-        return None if row is None else self._keys.prove(key, row, now)
+        return None if row is None else self._keys.prove(key, row, self._services.clock.now())
 
     def _plan(self, request: web.Request) -> tuple[PresentedKey, Endpoint, DirectQuery] | None:
         """Return the key of the caller, and what to read for which endpoint."""

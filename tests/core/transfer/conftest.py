@@ -13,13 +13,28 @@ from delivery_rows import add_delivery, add_destination, add_event
 from incident_rows import add_incidents
 from session_rows import add_session
 from tocsin import audit
-from tocsin.credentials import save_view
+from tocsin.credentials import ApiKey, Scope, create_api_key, save_view
 from tocsin.delivery import NewSuppression, create_suppression
 from tocsin.store import open_database
 from tocsin.store.tables import metadata
 from tocsin.transfer.layout import list_layouts
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+KEY = ApiKey(
+    id="1",
+    key_id="k" * 16,
+    prefix="sk_live_",
+    name="playbooks",
+    description="",
+    scopes=(Scope.INCIDENTS_READ,),
+    secret_hash="hash",
+    created_by="ana",
+    created_at=NOW,
+    updated_at=NOW,
+    expires_at=NOW + timedelta(days=1),
+)
 
 
 def fill(connection: Connection) -> None:
@@ -29,6 +44,7 @@ def fill(connection: Connection) -> None:
         add_delivery(connection, state)
     add_event(connection, routed=False)
     add_session(connection)
+    create_api_key(connection, KEY)
     rule = NewSuppression("r", "ana", "a test", NOW + timedelta(days=1), "edge", None, None, None)
     create_suppression(connection, rule, "ana", NOW)
     save_view(connection, "oidc:00u1", 'j\u00f6rg\'s "new"', {"entity": "a\\j\u00f6rg"}, NOW)
