@@ -37,6 +37,7 @@ INTERNALS = {
         (ResponseHandler, "set_exception"),
         (http_writer, "_serialize_headers"),
         (RequestHandler, "_parser"),  # tocsin.web.server
+        (RequestHandler, "_reading_paused"),  # tocsin.web.bounded_parser
         (RequestHandler, "_waiter"),
         (StreamReader, "total_bytes"),
         (StreamReader, "total_compressed_bytes"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import EMPTY_PAYLOAD, StreamReader, web
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
+from aiohttp.web_protocol import RequestHandler
 
 MAX_HEADER = 64 * 1024
 """The most bytes of a header."""
@@ -33,40 +34,40 @@ class BoundedParser:
     headers that never end.
     """
 
-    def __init__(self, parser: Any) -> None:
+    def __init__(self, parser: Any, protocol: RequestHandler) -> None:
         self._parser = parser
+        self._protocol = protocol
         self._payload: StreamReader = EMPTY_PAYLOAD
         self._is_chunked = False
         self._received = 0
-        self._is_paused = False
         self._unparsed = b""
         self._has_refused = False
+        self.pause_reading = parser.pause_reading
         self.message_consumed = parser.message_consumed
         self.set_upgraded = parser.set_upgraded
-
-    def pause_reading(self) -> None:
-        """Stop in the body until it has been read; `feed_data(b"")` continues."""
-        self._is_paused = True
-        self._parser.pause_reading()
 
     def feed_data(self, data: bytes) -> _Parsed:
         """Parse data; raises HeaderTooLong, and ends a body of small chunks with an error.
 
-        What follows a pause is kept until parsing continues: a paused parser would count it as
-        framing.
+        While the body of a request waits to be read, data are kept: a parser that has paused would
+        count them as framing. `feed_data(b"")` continues.
         """
-        if self._is_paused and data:
+        if self._is_paused:
             self._unparsed += data
             return _NOTHING
         if len(data) <= _SLICE and not self._unparsed:
-            self._is_paused = False
             return self._feed(data)
         return self._feed_slices(data)
 
+    @property
+    def _is_paused(self) -> bool:
+        return self._protocol._reading_paused  # noqa: SLF001 - see test_upstream_internals
+
     def _feed_slices(self, data: bytes) -> _Parsed:
         messages: list[tuple[Any, StreamReader]] = []
-        size = 0 if self._is_paused else _SLICE  # the parser keeps a tail, which comes first
-        data, self._unparsed, self._is_paused = self._unparsed + data, b"", False
+        # after a pause, the parser has a tail of its own, which comes first
+        size = 0 if self._unparsed else self._find_slice_size(data)
+        data, self._unparsed = self._unparsed + data, b""
         while data and not self._is_paused:
             try:
                 found, is_upgraded, tail = self._feed(data[:size])
@@ -77,11 +78,14 @@ class BoundedParser:
                 break
             messages += found
             data = data[size:]
-            size = _SLICE if self._payload is EMPTY_PAYLOAD or self._is_chunked else len(data)
+            size = self._find_slice_size(data)
             if is_upgraded:
                 return messages, True, tail + data
         self._unparsed = b"" if self._has_refused else data
         return messages, False, b""
+
+    def _find_slice_size(self, data: bytes) -> int:
+        return _SLICE if self._payload is EMPTY_PAYLOAD or self._is_chunked else len(data)
 
     def _feed(self, data: bytes) -> _Parsed:
         if self._has_refused:

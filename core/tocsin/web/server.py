@@ -78,8 +78,8 @@ class _Server(web.Server):
         self._most_connections = connections
         self._buffer = memoryview(bytearray(_READ_SIZE))
 
-    def __call__(self) -> _Reads:  # type: ignore[override]  # a protocol for `create_server`
-        return _Reads(_Connection(self, loop=self._loop, **self._kwargs), self._buffer)
+    def __call__(self) -> _ConnectionReader:  # type: ignore[override]  # a protocol for `create_server`
+        return _ConnectionReader(_Connection(self, loop=self._loop, **self._kwargs), self._buffer)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Add a connection; over the limit, close the oldest one that waits for a request."""
@@ -89,8 +89,8 @@ class _Server(web.Server):
             self._connections.pop(next(waiting, handler)).abort()
 
 
-class _Reads(asyncio.BufferedProtocol):
-    """Reads little at once for a connection; the event loops would read 256 KiB.
+class _ConnectionReader(asyncio.BufferedProtocol):
+    """Reads up to 32 KiB at once for a connection; the event loops would read 256 KiB.
 
     All connections share the buffer: a loop fills it and hands it over in one step.
     """
@@ -137,7 +137,7 @@ class _Connection(RequestHandler):
 
     def __init__(self, manager: web.Server, **options: Any) -> None:
         super().__init__(manager, **options)
-        self._parser = BoundedParser(self._parser)  # type: ignore[assignment]
+        self._parser = BoundedParser(self._parser, self)  # type: ignore[assignment]
         self._deadline: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:

@@ -15,6 +15,7 @@ from aiohttp import StreamReader, web
 from api_callers import until
 from api_server import PUSH_TOKEN, PUSHED
 from tocsin.web import ApiRunner, make_app, server
+from tocsin.web.direct_reads import DirectReads
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -134,6 +135,31 @@ async def test_chunks_that_arrive_before_they_are_read_are_kept(api, monkeypatch
         sent = TARGETS["a push"] + CHUNKED + b"\r\n" + chunked(body, size) + CLOSE
         answer = await exchange(connect, sent)
     assert answer.count(b"HTTP/1.1 200 ") == 2
+
+
+@on_sqlite
+async def test_a_body_of_many_chunks_that_nobody_reads_leaves_the_connection_usable(
+    api, monkeypatch
+):
+    """aiohttp pauses at 2,049 unread chunks, and at their end continues without the parser."""
+
+    async def leave_to_application(*_: object) -> None:
+        await asyncio.sleep(0.5)  # until the whole body is there
+
+    monkeypatch.setattr(DirectReads, "_answer", leave_to_application)
+    begin, _, end = chunked(b"a" * 16 * 2_049, 16).rpartition(b"10\r\n")
+    async with served(api) as connect, asyncio.timeout(5):
+        reader, writer = await connect()
+        for part in (
+            TARGETS["a body that nobody reads"] + CHUNKED + b"\r\n" + begin,
+            b"10\r\n" + end,
+        ):
+            writer.write(part)
+            await asyncio.sleep(0.2)
+        writer.write(CLOSE)
+        answer = await reader.read()
+    assert answer.count(b"HTTP/1.1 404 ") == 1
+    assert answer.count(b"HTTP/1.1 200 ") == 1
 
 
 @on_sqlite
