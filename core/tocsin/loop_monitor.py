@@ -154,7 +154,8 @@ class LoopMonitor:
         seconds = watched + unwatched
         if frame is None or callback is None or not seconds:
             return
-        stack = tuple(_list_frames(frame, callback[0]))
+        end = callback[0] if self._turns is None else self._turns.runner
+        stack = tuple(_list_frames(frame, end))
         if stack in self._stacks or len(self._stacks) < _MOST_STACKS:
             self._stacks[stack] = self._stacks.get(stack, 0.0) + seconds
         stall = self._describe(now, is_over=False)
@@ -184,13 +185,13 @@ class _Turns:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, runner: FrameType) -> None:
         self._loop = loop
-        self._runner = runner
+        self.runner = runner
         self._count = 0
         self._is_awaited = False
 
     def find_callback(self, frame: FrameType | None) -> tuple[FrameType, int] | None:
         """Return the outermost frame of the callback, and the turn; None if the loop waits."""
-        while frame is not None and frame.f_back is not self._runner:
+        while frame is not None and frame.f_back is not self.runner:
             frame = frame.f_back
         if frame is None:
             return None
@@ -251,9 +252,8 @@ def _find_runner() -> FrameType | None:
     return None if runner is None or runner.f_code is _CALLBACK else runner
 
 
-def _list_frames(frame: FrameType | None, callback: FrameType) -> Iterator[StackFrame]:
-    """Yield the calls of the loop's callback."""
-    end = callback if callback.f_code is _CALLBACK else callback.f_back
+def _list_frames(frame: FrameType | None, end: FrameType) -> Iterator[StackFrame]:
+    """Yield the calls of the loop's callback, up to the frame that calls it."""
     while frame is not None and frame is not end:
         code = frame.f_code
         instance = frame.f_locals.get("self") if "self" in code.co_varnames[:1] else None
