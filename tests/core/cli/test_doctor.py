@@ -113,7 +113,7 @@ async def test_the_disk_of_the_archive_is_examined(run, environment, tmp_path):
     with (tmp_path / "plugins.toml").open("a") as file:
         file.write('[retention]\narchive = "/not-created-yet/archive"\n')
     out = (await run("doctor"))[1]
-    assert "/ (archive in [retention]): " in out
+    assert "/ (archive in [retention]: /not-created-yet/archive): " in out
     assert "TOCSIN_ARCHIVE_DIR" not in out
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tocsin.cli.doctor.findings import Area
@@ -46,13 +47,22 @@ def examine_disks(area: Area, settings: Settings, retention: RetentionSettings) 
         folders["TOCSIN_DATABASE_URL"] = sqlite_file(url).parent
     if (archive := retention.archive or settings.archive_dir) is not None:
         name = "archive in [retention]" if retention.archive else "TOCSIN_ARCHIVE_DIR"
-        # the folder is created when retention first removes records
-        folders[name] = next(path for path in (archive, *archive.parents) if path.exists())
+        found = _find_existing(archive)
+        folders[name if found == archive else f"{name}: {archive}"] = found
     for name, folder in folders.items():
         if folder.exists():
             _examine_disk(area, f"{folder} ({name})", folder)
         else:
             area.warn(f"{folder} ({name}) does not exist", "start `tocsin serve` once to create it")
+
+
+def _find_existing(folder: Path) -> Path:
+    """Return the folder or its nearest existing parent; retention creates the folder later."""
+    for path in (folder, *folder.parents):
+        with suppress(OSError):  # no access
+            if path.exists():
+                return path
+    return folder
 
 
 def _examine_disk(area: Area, shown: str, folder: Path) -> None:

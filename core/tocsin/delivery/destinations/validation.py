@@ -202,7 +202,7 @@ class DestinationValidator:
     def _find_unknown_providers(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         known = self._channels.providers
         choices = list_choices(known, "configure a provider first")
-        for place, wanted in enumerate(settings.providers):
+        for place, wanted in enumerate(settings.providers[:_MOST_PROBLEMS]):
             if wanted not in known:
                 hint = f"{choices}{suggest_nearest(wanted, known)}"
                 yield DestinationProblem(
