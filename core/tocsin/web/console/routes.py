@@ -29,7 +29,7 @@ from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage, message_key
 from tocsin.web.console.passkeys import PASSKEY_SIGN_IN, PasskeyRoutes
 from tocsin.web.console.plugin_pages import build_plugin_pages
-from tocsin.web.console.saved_views import INCIDENTS, SAVED_VIEWS, SavedViewRoutes
+from tocsin.web.console.saved_views import SAVED_VIEWS, SavedViewRoutes
 from tocsin.web.console.sessions import (
     ONCE,
     ConsoleSessions,
@@ -58,7 +58,7 @@ from tocsin.web.console.views import (
     suppressions,
     ticket_statuses,
 )
-from tocsin.web.context import ApiServices
+from tocsin.web.context import REQUEST_ID_KEY, ApiServices
 from tocsin.web.problems import ProblemError, describe_error
 
 _VIEWS = (
@@ -109,11 +109,8 @@ def add_console(
     get, post = app.router.add_get, app.router.add_post
     get("/console/{name}", rendering.get_asset)
     console.plugin_pages = build_plugin_pages(services.inventory)
-    saved_views = SavedViewRoutes(services, console.sessions)
     for page in (*PAGES, *console.plugin_pages.values()):
-        show = partial(console.show, page)
-        is_list = page.path == INCIDENTS
-        get(page.path, console.guarded(saved_views.taking_over(show) if is_list else show))
+        get(page.path, console.guarded(partial(console.show, page)))
         if page.is_live:
             # a response to HEAD must have no body, but a stream would write one
             follow = console.guarded(partial(console.stream, page))
@@ -127,7 +124,8 @@ def add_console(
     post(OWN_PASSKEYS, console.guarded(own_passkeys.change))
     post(f"{OWN_PASSKEYS}/options", own_passkeys.begin_creation)
     post(f"{OWN_PASSKEYS}/new", console.guarded(own_passkeys.create))
-    post(SAVED_VIEWS, console.guarded(saved_views.taking_over(saved_views.change)))
+    saved_views = SavedViewRoutes(services, console.sessions)
+    post(SAVED_VIEWS, console.guarded(saved_views.change))
     sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))
@@ -139,7 +137,7 @@ def add_console(
     get(PASSKEY_LINK, console.guarded(passkeys.show_link))
     post(f"{PASSKEY_LINK}/options", passkeys.begin_creation)
     post(PASSKEY_LINK, console.guarded(passkeys.create))
-    post("/sign-out", console.guarded(saved_views.taking_over(sign_in.leave)))
+    post("/sign-out", console.guarded(sign_in.leave))
     if services.oidc_sign_in is not None:
         oidc = OidcSignInRoutes(services, sign_in, services.oidc_sign_in, console.sessions)
         get(OIDC_SIGN_IN, console.guarded(oidc.lead), allow_head=False)
@@ -250,12 +248,14 @@ class _Console:
 
     async def _show_error(self, request: web.Request, error: Exception) -> web.Response:
         fault = describe_error(request, error)
+        is_ours = fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         context = {
             "user": await self._find_user(request),
             "section": "",
             "title": HTTPStatus(fault.status).phrase,
             **_DEFAULTS,
             "fault": fault,
+            "request_id": request[REQUEST_ID_KEY] if is_ours else "",
         }
         response = rendering.respond("error.html.j2", context, fault.status)
         response.headers.update(fault.headers)

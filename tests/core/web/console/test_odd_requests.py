@@ -82,3 +82,14 @@ def test_a_moment_outside_the_calendar_stays_as_it_was_written():
 @pytest.mark.parametrize(("text", "value"), [("true", "true"), ("7", 7), ("0.5", 0.5), ("x", "x")])
 def test_a_number_is_none_but_a_number(text, value):
     assert read_settings(Form({"number.limit": [text]})) == {"limit": value}
+
+
+@on_sqlite
+async def test_the_page_of_an_internal_error_names_the_request(api, person, monkeypatch):
+    async def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("tocsin.web.console.routes._Console._context", fail)
+    response = await api.client.get("/search", headers={"Cookie": person.cookie})
+    assert response.status == 500
+    assert f"Request ID: <code>{response.headers['X-Request-Id']}</code>" in await response.text()
