@@ -81,9 +81,9 @@ def verify(
 ) -> None:
     """Check the audit log for changed or missing entries.
 
-    Reads the database directly and requires the encryption key. Save the printed head on
-    another system. To detect entries removed from the end of the log, pass the saved head to a
-    later run with `--head`.
+    Reads the database directly and requires the encryption key. Prints the head of the log: the
+    position and the seal of its newest sealed entry. Save the head on another system. To detect
+    entries removed from the end of the log, pass the saved head to a later run with `--head`.
 
     Exit status: 0 if the log is intact, 1 if it is not.
     """

@@ -151,7 +151,7 @@ async def test_a_name_that_was_taken_over_http_is_refused_and_nothing_applied(
 ):
     made = DestinationSpec("soc", "webhook", {}, ManagedBy.API, b"x")
     await database.write(create_destination, made, "ana", clock.now())
-    with pytest.raises(OperatorError, match=r"destinations\.soc: .* created over HTTP"):
+    with pytest.raises(OperatorError, match=r"destinations\.soc: .* created over the API"):
         await apply_now(soc("alpha"), soc())
     assert [destination.name for destination in await database.read(load_destinations)] == ["soc"]
 

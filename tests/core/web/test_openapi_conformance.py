@@ -266,7 +266,7 @@ async def conform(api: Api, caller, **more: Any) -> None:
         (rightful, 1, False),
         pytest.param(nobody, 1, False, marks=pytest.mark.full),
         pytest.param(rightful, 3, False, marks=[pytest.mark.full, pytest.mark.timeout(600)]),
-        pytest.param(rightful, 1, True, marks=pytest.mark.full),
+        pytest.param(rightful, 1, True, marks=[pytest.mark.full, pytest.mark.timeout(600)]),
         pytest.param(only_key, 1, False, marks=pytest.mark.full),
         pytest.param(only_admin, 1, False, marks=pytest.mark.full),
     ],
