@@ -33,7 +33,7 @@ def serve(
         typer.Option(
             "--dev",
             help="For plugin development: restart when plugins.toml, a template or the code of a "
-            "plugin changes, and retry without growing delays.",
+            "plugin changes, and do not increase the delays between retries.",
         ),
     ] = False,
 ) -> None:
@@ -53,7 +53,7 @@ def serve(
 
 
 def serve_node(*, is_dev: bool = False) -> None:
-    """Run a node until it is stopped; with `is_dev`, it retries without growing delays."""
+    """Run a node until it is stopped; with `is_dev`, the delays between retries stay short."""
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)
     with asyncio.Runner(loop_factory=_find_loop_factory(settings)) as runner:
