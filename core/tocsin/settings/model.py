@@ -231,7 +231,7 @@ class Settings(BaseSettings):
     )
     event_loop: Literal["asyncio", "uvloop"] = Field(
         default="asyncio",
-        description="Event loop of `tocsin serve`: `asyncio`, or the faster `uvloop`, which "
+        description="Event loop of `tocsin serve`: `asyncio`, or `uvloop`, which "
         "requires the extra `uvloop`.",
     )
     log_format: Literal["console", "json"] = Field(
