@@ -138,7 +138,10 @@ def brute_force() -> Report:
         incidents=(7, 9),
         techniques=("T1110.001", "T1078", "T1105"),
         gaps=(
-            said("The provider wazuh could not be queried: it did not respond within 120 s.", "step:7"),
+            said(
+                "The provider wazuh could not be queried: it did not respond within 120 s.",
+                "step:7",
+            ),
             said("VirusTotal was not asked: the incident is marked TLP:AMBER.", "step:10"),
         ),
         actions=(
