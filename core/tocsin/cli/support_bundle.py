@@ -37,7 +37,7 @@ from tocsin.store import Database, is_sqlite, open_session_database, parse_url, 
 from tocsin.store.tables import metadata
 
 PERIOD = timedelta(days=7)
-"""The period of what is accounted for."""
+"""The period of the account."""
 MAX_LOG_BYTES = 5 * 2**20
 _REFUSED = "nothing was written"
 

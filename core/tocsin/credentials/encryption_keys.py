@@ -267,7 +267,7 @@ def record_remaining(
     """Store how many values need each earlier key, and return the keys that retire.
 
     A key retires when no value needs it, and only if the database was `settled` before the values
-    were counted. A retired key that is needed after all is not retired any more.
+    were counted. A retired key that is needed again becomes a previous key.
     """
     retiring = []
     for key in load_encryption_keys(connection):

@@ -71,7 +71,7 @@ class KeyRows:
 
     The version of the row is read for every request, so a key that is disabled, rotated or deleted
     ends with the next one on every node. Only the proof is remembered, as long as the version
-    stays the same; triggers of the database renew it with every change, whoever makes it.
+    stays the same; triggers of the database renew it with every change.
     Keys that were not verified before are left to the `Authenticator`, like every refusal.
     """
 

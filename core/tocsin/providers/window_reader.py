@@ -275,7 +275,7 @@ async def _begun(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
         task.cancel()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # nobody waits for it any more
+            task.exception()  # nothing waits for the task
 
 
 class _FailureSearch:

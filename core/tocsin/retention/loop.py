@@ -35,7 +35,7 @@ _HOUR = timedelta(hours=1)
 _log = structlog.get_logger()
 
 Remove = Callable[[Connection, Any, datetime, Archive | None], RemovalBatch]
-"""Removes a batch from a position on, None for the first, of what is from before a time."""
+"""Removes a batch of records from before a time, from a position on (None: the first)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def load_erasures(connection: Connection) -> list[Erasure]:
 
 
 def load_redactor(connection: Connection) -> Redactor | None:
-    """Return the redactor of what is stored now, None as long as nothing was ever erased.
+    """Return the redactor of the stored values, None as long as nothing was ever erased.
 
     Raises RuntimeError in a process that stores records without having set the key.
     """

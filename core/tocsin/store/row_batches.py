@@ -22,7 +22,7 @@ _Callers = list[_Caller]
 class RowBatches:
     """Reads rows by their keys, with one statement of a query at a time.
 
-    Whoever asks while a statement runs waits for the next one, which reads the rows of all of them.
+    Callers that ask while a statement runs wait for the next one, which reads all their rows.
     Every statement begins after its callers have asked, as if each had run its own. If it fails,
     none of them gets a row.
     """

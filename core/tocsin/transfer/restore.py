@@ -82,7 +82,7 @@ class RestoreResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """A verified backup on its way into a database."""
+    """The restore of a verified backup into a database."""
 
     manifest: Manifest
     key: BackupKey | None

@@ -36,7 +36,7 @@ from tocsin.stops import StopKind, load_stops
 from tocsin.store import find_degraded_plugins, find_node_roles, has_partitions
 
 PERIOD = timedelta(hours=24)
-"""The period of what is accounted for."""
+"""The period of the account."""
 _LATE = timedelta(hours=1)
 _UNINDEXED = 10_000
 _SHOWN = 3  # anomalies of one kind

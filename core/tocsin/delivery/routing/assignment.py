@@ -21,7 +21,7 @@ _LOOK_AROUND_SECONDS = 5.0
 class ShardAssignment:
     """The shards of one node.
 
-    It only saves work: locks keep the order of events, whoever routes them.
+    It only saves work: locks keep the order of events on all nodes.
     """
 
     def __init__(self, database: Database, node: int, role: str) -> None:
