@@ -53,6 +53,12 @@ def suggest_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str
     return "" if nearest is None else f"; did you mean {nearest!r}?"
 
 
+def suggest_provider(word: str, known: Collection[str]) -> str:
+    """Return the known providers and the one most similar to an unknown one, or what to do."""
+    names = list(known)
+    return f"{list_choices(names, 'configure a provider first')}{suggest_nearest(word, names)}"
+
+
 def find_nearest(word: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
     """Return the most similar known word, None if no word is similar."""
     matches = get_close_matches(word, known, n=1, cutoff=cutoff)

@@ -42,7 +42,7 @@ from tocsin.registry import (
 )
 from tocsin.settings import Settings, load_settings
 from tocsin.store import Database
-from tocsin.validation import list_choices, suggest_nearest
+from tocsin.validation import suggest_provider
 
 app = typer.Typer(no_args_is_help=True, help="Start, follow and read investigations.")
 
@@ -377,8 +377,7 @@ def _require_provider(settings: Settings, name: str | None) -> None:
         return
     known = sorted(facts.name for facts in configured_providers(settings))
     if name not in known:
-        choices = list_choices(known, "configure a provider first")
-        raise OperatorError(f"--provider: found {name!r}; {choices}{suggest_nearest(name, known)}")
+        raise OperatorError(f"--provider: found {name!r}; {suggest_provider(name, known)}")
 
 
 def _json(value: Any) -> str:

@@ -26,7 +26,7 @@ from tocsin.registry import (
     table_path,
 )
 from tocsin.settings import Settings, load_settings
-from tocsin.validation import list_choices, suggest_nearest
+from tocsin.validation import suggest_provider
 
 _MOST_PAGES = 1000
 _COLUMNS = Columns(("page", "stream", "kind", "id", "detail"))
@@ -79,9 +79,7 @@ async def _read(
         if absent.name == table_path("providers", name):
             raise OperatorError(f"{absent.name}: {absent.reason}")
     if name not in found:
-        choices = list_choices(found, "configure a provider first")
-        message = f"NAME: found {name!r}; {choices}"
-        raise OperatorError(message + suggest_nearest(name, list(found)))
+        raise OperatorError(f"NAME: found {name!r}; {suggest_provider(name, found)}")
     environment = Environment(configuration.environment)
     maker = PluginFactory(SystemClock(), settings.public_url, environment)
     live = await start_plugin("providers", found[name], maker)

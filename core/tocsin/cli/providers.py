@@ -24,7 +24,7 @@ from tocsin.incidents import (
 )
 from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
-from tocsin.validation import list_choices, suggest_nearest
+from tocsin.validation import suggest_provider
 
 app = typer.Typer(help="List providers with their sync status and last error.")
 app.command("read")(read_provider)
@@ -134,9 +134,7 @@ def require_known(settings: Settings, name: str) -> None:
     shown = run_on_database(settings, lambda database: database.read(list_providers, [], now))
     known = sorted({*file.providers, *(record["name"] for record in shown)})
     if name not in known:
-        choices = list_choices(known, "configure a provider first")
-        message = f"--provider: found {name!r}; {choices}"
-        raise OperatorError(message + suggest_nearest(name, known))
+        raise OperatorError(f"--provider: found {name!r}; {suggest_provider(name, known)}")
 
 
 def describe_warnings(record: Mapping[str, Any]) -> list[str]:

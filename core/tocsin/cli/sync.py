@@ -30,7 +30,7 @@ from tocsin.incidents import BackfillOrigin, BackfillState
 from tocsin.model import Window
 from tocsin.settings import Settings, load_settings
 from tocsin.store import Database
-from tocsin.validation import list_choices, suggest_nearest
+from tocsin.validation import suggest_provider
 
 app = typer.Typer(no_args_is_help=True, help="Backfill time ranges from providers.")
 
@@ -138,9 +138,7 @@ def cancel(
 def _require_backfill_support(settings: Settings, name: str) -> None:
     known = {facts.name: facts for facts in configured_providers(settings)}
     if name not in known:
-        choices = list_choices(known, "configure a provider first")
-        hint = suggest_nearest(name, sorted(known))
-        raise OperatorError(f"--provider: found {name!r}; {choices}{hint}")
+        raise OperatorError(f"--provider: found {name!r}; {suggest_provider(name, known)}")
     if Capability.BACKFILL not in known[name].capabilities:
         raise OperatorError(
             f"--provider: the plugin {known[name].plugin!r} does not support backfills"

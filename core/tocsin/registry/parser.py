@@ -20,7 +20,13 @@ from tocsin.registry.entry_points import DEFAULT_INVESTIGATOR, describe_unknown
 from tocsin.registry.loader import AbsentPlugin, PluginOffers
 from tocsin.registry.plugins_file import PluginsFile, is_name
 from tocsin.registry.retention import RetentionSettings
-from tocsin.validation import explain_errors, find_nearest, list_choices, suggest_nearest
+from tocsin.validation import (
+    explain_errors,
+    find_nearest,
+    list_choices,
+    suggest_nearest,
+    suggest_provider,
+)
 
 _SIMILARITY = 0.75  # of a name of a plugin and the one that was meant
 _CAPABILITIES = {
@@ -270,9 +276,7 @@ class ConfigurationParser:
         return definition
 
     def _no_provider(self, key: str, wanted: str, known: Sequence[str]) -> None:
-        choices = list_choices(known, "configure a provider first")
-        hint = f"{choices}{suggest_nearest(wanted, known)}"
-        self.problem(key, f"there is no provider {wanted!r}", hint)
+        self.problem(key, f"there is no provider {wanted!r}", suggest_provider(wanted, known))
 
     def _plugin(
         self, section: str, key: str, table: dict[str, Any], kinds: list[str]

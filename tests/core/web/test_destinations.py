@@ -215,6 +215,7 @@ async def test_an_unknown_provider_is_refused_with_the_known_ones(admin, soar):
     mistakes = await judge(admin, providers=["edge", "sensor"])
     expected = "there is no provider 'sensor'; use one of: edge, sensors; did you mean 'sensors'?"
     assert mistakes == {"settings.providers.1": expected}
+    assert len(await judge(admin, providers=["edge"] * 60 + ["sensor"] * 60)) == 50
     await soar(providers=["edge", "sensors"])
     changed = {"settings": {"providers": ["cloud"]}}
     mistakes = await wrong(admin, "PATCH", f"{DESTINATIONS}/soar", **changed)

@@ -20,7 +20,7 @@ from tocsin.errors import OperatorError, Refused, TocsinError, TryLater
 from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Channel
 from tocsin.registry import ManagedBy
-from tocsin.validation import explain_errors, list_choices, suggest_nearest
+from tocsin.validation import explain_errors, list_choices, suggest_nearest, suggest_provider
 
 Encrypt = Callable[[bytes], bytes]
 RecordContact = Callable[[str, list[str]], Awaitable[None]]
@@ -178,7 +178,7 @@ class DestinationValidator:
         wrong = [
             *self._find_outside_networks(settings),
             *self._find_unknown_template(settings),
-            *self._find_unknown_providers(settings),
+            *islice(self._find_unknown_providers(settings), _MOST_PROBLEMS),
         ]
         if wrong:
             raise InvalidDestinationError(wrong)
@@ -201,13 +201,10 @@ class DestinationValidator:
 
     def _find_unknown_providers(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         known = self._channels.providers
-        choices = list_choices(known, "configure a provider first")
-        for place, wanted in enumerate(settings.providers[:_MOST_PROBLEMS]):
+        for place, wanted in enumerate(settings.providers):
             if wanted not in known:
-                hint = f"{choices}{suggest_nearest(wanted, known)}"
-                yield DestinationProblem(
-                    f"settings.providers.{place}", f"there is no provider {wanted!r}; {hint}"
-                )
+                message = f"there is no provider {wanted!r}; {suggest_provider(wanted, known)}"
+                yield DestinationProblem(f"settings.providers.{place}", message)
 
     async def _try_out(self, written: DestinationSpec) -> Sequence[str]:
         """Return the problems that the plugin itself reports; transient ones do not count."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from tocsin import investigations
 from tocsin.credentials import ConsoleRole, Scope
-from tocsin.validation import list_choices, suggest_nearest
+from tocsin.validation import suggest_provider
 from tocsin.web.context import AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.parsing import invalid_member
 from tocsin.web.record_problems import (
@@ -108,9 +108,8 @@ def require_provider(call: RequestContext, name: str | None) -> None:
     """Raise ProblemError (422) if the provider is unknown."""
     known = sorted(facts.name for facts in call.services.providers)
     if name is not None and name not in known:
-        choices = list_choices(known, "configure a provider first")
-        detail = f"there is no provider {name!r}; {choices}"
-        raise invalid_member("provider", detail + suggest_nearest(name, known))
+        detail = f"there is no provider {name!r}; {suggest_provider(name, known)}"
+        raise invalid_member("provider", detail)
 
 
 _INVESTIGATIONS = "/api/v1/investigations"
