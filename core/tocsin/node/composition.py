@@ -117,9 +117,15 @@ async def open_node(
         vault = await open_proven_vault(settings, database)
         environment = Environment(configuration.environment)
         markings = dict(configuration.markings)
-        known = StoredKnowledge(database, environment, markings)
+        retention = configuration.retention.with_defaults(
+            settings.retention_days, settings.archive_dir
+        )
         maker = PluginFactory(
-            clock, settings.public_url, environment, known, StoredAttemptLog(database)
+            clock,
+            settings.public_url,
+            environment,
+            StoredKnowledge(database, environment, markings),
+            StoredAttemptLog(database),
         )
         plugins = await start_providers(configuration, maker)
         stack.push_async_callback(plugins.close)
@@ -136,7 +142,7 @@ async def open_node(
             clock,
             environment=environment,
             markings=markings,
-            retention=configuration.retention,
+            retention=retention,
             metrics=metrics,
             channels=channels,
             renderer=renderer,
@@ -188,7 +194,7 @@ async def open_node(
                 replica=replica,
                 node=state,
                 is_shared=not is_sqlite(url),
-                archive=configuration.retention.archive or settings.archive_dir,
+                archive=retention.archive,
                 providers=providers,
             )
         )
@@ -226,20 +232,20 @@ async def open_node(
         PluginMetrics(metrics, lambda: api.services.inventory, state.find_objects)
         MachineGauges(
             metrics,
-            _list_folders(settings, configuration.retention.archive),
+            _list_folders(settings, retention),
             lambda: find_certificates(node.configuration),
         )
         await state.reloader.start()
         yield node
 
 
-def _list_folders(settings: Settings, archive: Path | None) -> dict[str, Path]:
+def _list_folders(settings: Settings, retention: RetentionSettings) -> dict[str, Path]:
     """Return the folders that the node writes to."""
     url, folders = parse_url(settings.database), {"data": settings.data_dir}
     if is_sqlite(url):
         folders["database"] = sqlite_file(url).parent
-    if (archive := archive or settings.archive_dir) is not None:
-        folders["archive"] = archive
+    if retention.archive is not None:
+        folders["archive"] = retention.archive
     return folders
 
 
@@ -324,13 +330,7 @@ def _build_workers(
             finishers=[scheduler.settling],
         ),
         scheduler=scheduler,
-        retention=build_retention(
-            database,
-            clock,
-            retention.with_defaults(settings.retention_days, settings.archive_dir),
-            audit_key,
-            GrowthGauges(metrics),
-        ),
+        retention=build_retention(database, clock, retention, audit_key, GrowthGauges(metrics)),
     )
 
 
