@@ -183,9 +183,9 @@ def _store(connection: Connection, table: Table, row: RowMapping, changes: dict[
     """
     is_it = and_(*(column == row[column.name] for column in table.primary_key.columns))
     if table is saved_views:
-        # the owner may have changed the filters since they were read
-        is_same = table.c.filters == row["filters"]
-        connection.execute(delete(table).where(is_it, is_same))
+        if changes.keys() == {"filters"}:  # which the owner may have changed since
+            is_it &= table.c.filters == row["filters"]
+        connection.execute(delete(table).where(is_it))
         return
     if table is relations:
         changes["digest"] = digest_relation({**row, **changes})
