@@ -141,7 +141,6 @@ from tocsin.credentials.records import (
     Usage,
 )
 from tocsin.credentials.saved_views import (
-    Views,
     delete_view,
     list_saved_views,
     lock_saved_views,
@@ -218,7 +217,6 @@ __all__ = [
     "TokenError",
     "Usage",
     "Vault",
-    "Views",
     "accept_use",
     "adopt_keys",
     "adopt_lost_keys",

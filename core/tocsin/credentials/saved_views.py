@@ -15,12 +15,10 @@ from tocsin.store.tables import saved_views
 _LONGEST_NAME = 40
 _MAX_SAVED_VIEWS = 50
 _LONGEST_FILTERS = 2_000
-Views = dict[str, dict[str, str]]
-"""The filters of each view, by its name."""
 
 
-def list_saved_views(connection: Connection, owner: str) -> Views:
-    """Return the views of a principal, the one that changed last at the end."""
+def list_saved_views(connection: Connection, owner: str) -> dict[str, dict[str, str]]:
+    """Return the filters of a principal's views by name, the one that changed last at the end."""
     query = select(_c.name, _c.filters).where(_c.owner == owner)
     rows = connection.execute(query.order_by(_c.changed_at, _c.name))
     return {name: orjson.loads(filters) for name, filters in rows}
@@ -41,10 +39,10 @@ def save_view(
     """
     if not 0 < len(name) <= _LONGEST_NAME:
         raise InvalidInputError(f"Give the view a name of up to {_LONGEST_NAME} characters.")
-    length = len(dump_json(filters))
-    if length > _LONGEST_FILTERS:
+    text = dump_json(filters)
+    if len(text) > _LONGEST_FILTERS:
         raise InvalidInputError(
-            f"The filters of the view have {length:,} characters. Shorten them to "
+            f"The filters of the view have {len(text):,} characters. Shorten them to "
             f"{_LONGEST_FILTERS:,}, then save the view."
         )
     stored = list_saved_views(connection, owner)
@@ -53,7 +51,10 @@ def save_view(
             f"You have {len(stored)} saved views, which is the maximum. Remove a view, then save "
             "this one."
         )
-    _store(connection, owner, name, filters, now)
+    values = {"filters": text, "changed_at": now}
+    statement = build_insert(connection, saved_views).values(owner=owner, name=name, **values)
+    is_known = {"index_elements": ["owner", "name"], "set_": values}
+    connection.execute(statement.on_conflict_do_update(**is_known))
 
 
 def delete_view(connection: Connection, owner: str, name: str) -> None:
@@ -65,15 +66,6 @@ def delete_saved_views(connection: Connection, owner: str) -> None:
     """Delete all views of a principal, and those that are being saved."""
     lock_saved_views(connection, owner)
     connection.execute(delete(saved_views).where(_c.owner == owner))
-
-
-def _store(
-    connection: Connection, owner: str, name: str, filters: Mapping[str, str], now: datetime
-) -> None:
-    values = {"filters": dump_json(filters), "changed_at": now}
-    statement = build_insert(connection, saved_views).values(owner=owner, name=name, **values)
-    is_known = {"index_elements": ["owner", "name"], "set_": values}
-    connection.execute(statement.on_conflict_do_update(**is_known))
 
 
 _c = saved_views.c

@@ -40,10 +40,6 @@ ONCE = "once"
 VERSION = "version"
 """Form field with the version tag of the record when the form was rendered."""
 
-"""Cookie in which earlier versions stored saved views.
-
-It is deleted at sign-out, because other people may use the browser.
-"""
 RECENT = timedelta(minutes=15)
 """Age up to which a session may give access to others or to another device.
 

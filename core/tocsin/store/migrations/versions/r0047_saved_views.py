@@ -1,6 +1,6 @@
 """Saved views of the incident list.
 
-Nodes of 0046 work with it: they keep views in a cookie, which newer nodes take over.
+Nodes of 0046 work with it: they keep views in a cookie, which newer nodes ignore.
 """
 
 import sqlalchemy as sa
