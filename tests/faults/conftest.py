@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -72,15 +72,21 @@ async def account_for(service: Service, oracle: Oracle) -> None:
         await database.close()
 
 
-async def account(database: Database, oracle: Oracle, clock: Clock | None = None) -> None:
-    """Fail unless everything comes to rest, and the oracle and the product's own proof agree."""
+async def account(
+    database: Database, oracle: Oracle, clock: Clock | None = None, anomalies: Sequence[str] = ()
+) -> None:
+    """Fail unless everything comes to rest, and the oracle and the product's own proof agree.
+
+    The proof lists one anomaly of each of these kinds, and no other.
+    """
     async with asyncio.timeout(60):
         while await database.read(_is_under_way):  # noqa: ASYNC110 - asks a database
             await asyncio.sleep(0.02)
     await oracle.account(database)
     now = (clock or SystemClock()).now()
     proof = await database.read(report_period, Period(now - timedelta(days=1), now), now)
-    assert proof["unaccounted"] == []
+    found = proof["unaccounted"]
+    assert [anomaly["kind"] for anomaly in found] == [*anomalies], found
 
 
 def _is_under_way(connection: Connection) -> bool:

@@ -149,7 +149,7 @@ async def test_a_node_whose_clock_is_five_minutes_off_accepts_and_stores_nothing
             await wait_until_stored(database, 3 * PUSHES)
             await wait_until_clocks_agree(database)
             await wait_for_nodes(database)
-            await account(database, receiver.oracle)
+            await account(database, receiver.oracle, anomalies=["refused-push"])
         times = select(incidents.c.external_id, incidents.c.occurred_at, incidents.c.created_at)
         stored = await database.read(lambda c: c.execute(times).all())
     assert len(receiver.oracle.accepted("soc")) == 3 * PUSHES
