@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from end_to_end.service import free_port
+from ports import free_port
 
 PACKAGE = Path(
     os.environ.get(

@@ -16,7 +16,8 @@ from typing import Any
 from aiohttp import web
 from sqlalchemy import make_url
 from tests.connectors.crowdstrike.simulator import CID, SETTINGS, FalconSimulator
-from tests.end_to_end.service import Receiver, Service, destination, free_port
+from tests.end_to_end.service import Receiver, Service, destination
+from tests.ports import free_port
 
 from browser import open_browser, open_window, sign_in
 from tocsin import Entity, EntityKind, Severity

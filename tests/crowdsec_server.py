@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any, Self
 
 import aiohttp
 import pytest
+
+from ports import free_port
 
 PACKAGE = Path(
     os.environ.get("TOCSIN_CROWDSEC", Path(__file__).parents[1] / ".components" / "crowdsec")
@@ -86,9 +87,7 @@ class LocalApi:
         self._folder = folder
         self._configuration = folder / "config.yaml"
         self._process: asyncio.subprocess.Process | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self._address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{self._address}"
         self.log = folder / "crowdsec.log"
 

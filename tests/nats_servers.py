@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from network_links import Link
+from ports import free_port
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "distributions" / "tocsin-nats" / "src"))
@@ -40,11 +41,10 @@ def install_plugin(folder: Path) -> str:
 
 def find_ports(count: int) -> list[int]:
     """Return free ports."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 @dataclass

@@ -15,9 +15,9 @@ from jwt.algorithms import ECAlgorithm
 from yarl import URL
 
 from api_server import Api
-from end_to_end.service import free_port
 from oidc_browser import CALLBACK, CLIENT, LEAD, Browser
 from oidc_issuer import Key
+from ports import free_port
 
 PACKAGE = Path(
     os.environ.get(

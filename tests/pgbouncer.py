@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from ports import free_port
 from postgres import PASSWORD, USER, Postgres
 
 PACKAGE = Path(
@@ -44,9 +45,7 @@ class PgBouncer:
     def __init__(
         self, folder: Path, server: Postgres, database: URL, mode: str, settings: Mapping[str, str]
     ) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.url = database.set(port=port, database="pooled")
         self._port = port
         self._server = server

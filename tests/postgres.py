@@ -8,7 +8,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -16,6 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Self
 
 import asyncpg
+
+from ports import free_port
 
 USER = "tocsin"
 PASSWORD = "tests-only"
@@ -110,12 +111,6 @@ def memory() -> str | None:
     return str(folder) if roomy else None
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Postgres:
     """A server that is started on entering and gone on leaving."""
 
@@ -125,7 +120,7 @@ class Postgres:
     def __init__(self, folder: Path, hosts: str = "127.0.0.1") -> None:
         self.folder = folder
         self._hosts = hosts
-        self.port = _free_port()
+        self.port = free_port()
         self.unprivileged = _unprivileged()
         self._shared: asyncpg.Connection | None = None
         self._has_shared = False

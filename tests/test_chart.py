@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from helm_chart import CHART, ROOT, needs_helm, render
+from ports import free_port
 from tocsin.settings import FILE_SUFFIX, PREFIX, SECRETS, Settings
 
 BASE = {
@@ -174,11 +174,6 @@ def test_the_optional_objects_are_there_when_they_are_asked_for(rendered):
         assert selected.items() <= template["metadata"]["labels"].items()
         job = pick(everything, "Job", "tocsin-setup")["spec"]["template"]["metadata"]["labels"]
         assert not selected.items() <= job.items()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @contextmanager

@@ -14,9 +14,10 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from sqlalchemy import select
 
-from end_to_end.service import SECRET, Receiver, Sensor, free_port, until
+from end_to_end.service import SECRET, Receiver, Sensor, until
 from full_run import postgresql_in_full
 from node_runs import running
+from ports import free_port
 from tocsin import tracing
 from tocsin.cli import check
 from tocsin.cli.check_report import CheckReport

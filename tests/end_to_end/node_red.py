@@ -14,7 +14,9 @@ from typing import Any, Self
 
 import aiohttp
 
-from .service import SECRET, Sensor, Service, free_port
+from ports import free_port
+
+from .service import SECRET, Sensor, Service
 
 _ROOT = Path(__file__).parents[2]
 FLOW = _ROOT / "examples/node-red/flow.json"

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,16 +18,11 @@ from sqlalchemy import URL
 from standardwebhooks import Webhook
 
 import commands
+from ports import free_port
 
 SECRET = "whsec_" + "QUJDREVG" * 5
 _READY_SECONDS = 90
 """A start takes two seconds; on a machine with much else to do, it took more than 30."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def until(condition: Callable[[], bool], seconds: float = 30) -> None:

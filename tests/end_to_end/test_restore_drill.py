@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import URL, Row, make_url, select
 
-from end_to_end.service import Receiver, Sensor, Service, destination, free_port, until
+from end_to_end.service import Receiver, Sensor, Service, destination, until
+from ports import free_port
 from tocsin.store import JUMP, open_database
 from tocsin.store.tables import deliveries
 

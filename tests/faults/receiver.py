@@ -9,7 +9,8 @@ from typing import Self
 from aiohttp import web
 from pydantic import TypeAdapter
 
-from end_to_end.service import SECRET, destination, free_port
+from end_to_end.service import SECRET, destination
+from ports import free_port
 from signatures import verify
 from tocsin.fields import Duration
 

@@ -12,7 +12,8 @@ import pytest
 import structlog
 from aiohttp import web
 
-from end_to_end.service import SECRET, free_port, until
+from end_to_end.service import SECRET, until
+from ports import free_port
 from tocsin.accounting import Period, report_period
 from tocsin.events import emit_events
 from tocsin.identifiers import new_id

@@ -11,8 +11,10 @@ from time import asctime
 import pytest
 import standardwebhooks.webhooks
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import TestServer
 from tests.core.net.conftest import connects  # noqa: F401 - a fixture
+
+from ports import free_port
 
 from .rogue import answer, receiving
 from .station import open_station
@@ -93,7 +95,7 @@ async def test_a_2xx_without_the_proof_of_the_contract_is_tried_again(station, r
 
 
 async def test_what_waits_for_a_receiver_that_was_away_is_due_once_it_is_back(station, rogue):
-    port = unused_port()
+    port = free_port()
     await station.add("away", f"http://127.0.0.1:{port}/")
     await station.emit(3)
     await station.until_attempted(3, destination="away")

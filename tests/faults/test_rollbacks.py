@@ -14,8 +14,9 @@ import pytest
 import structlog
 from sqlalchemy import URL, make_url, update
 
-from end_to_end.service import free_port, until
+from end_to_end.service import until
 from incident_rows import add_incidents
+from ports import free_port
 from tocsin.accounting import Period, report_period
 from tocsin.clock import SystemClock
 from tocsin.node import ServiceNode, open_node

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from ports import free_port
 from tocsin.clock import SystemClock
 from tocsin.node.service_manager import ServiceManager
 from tocsin.store import DatabaseFault
@@ -83,8 +84,7 @@ def read_stderr_until(process: subprocess.Popen, wanted: bytes) -> str:
 
 
 def test_systemd_is_notified_from_the_start_to_the_stop(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     given = {
         "NOTIFY_SOCKET": str(tmp_path / "notify"),
         "WATCHDOG_USEC": "600000",

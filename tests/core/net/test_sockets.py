@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from datetime import timedelta
 from ipaddress import ip_network
 
 import pytest
 
+from ports import free_port
 from tocsin import Misconfigured, OperatorError, TryLater
 from tocsin.net import open_sockets
 
@@ -92,16 +92,11 @@ async def test_the_next_address_is_tried_where_one_does_not_answer(listener, dns
         assert connection.getpeername()[0] == "127.0.0.1"
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 async def test_a_server_that_is_away_passes(dns, hanging):
     dns |= {"nowhere.example": [[]], "hangs.example": [hanging]}
     sockets = open_sockets(allow_networks=LOOPBACK)
     with pytest.raises(TryLater, match="cannot connect"):
-        await sockets.connect("127.0.0.1", unused_port())
+        await sockets.connect("127.0.0.1", free_port())
     with pytest.raises(TryLater, match="name not found"):
         await sockets.connect("nowhere.example", 25)
     with pytest.raises(TryLater, match="port 25: timeout"):

@@ -16,8 +16,9 @@ from cryptography.fernet import Fernet
 from sqlalchemy import select
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from end_to_end.service import Sensor, free_port, until
+from end_to_end.service import Sensor, until
 from node_runs import running
+from ports import free_port
 from tocsin.credentials import Admins, Vault, load_encryption_keys, open_proven_vault
 from tocsin.credentials import encryption_keys as encryption_keys_module
 from tocsin.credentials import key_rotation as rotation_module
