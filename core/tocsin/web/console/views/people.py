@@ -14,11 +14,11 @@ from tocsin.web.routes import people as api
 _LIST, _ONE = "/admin/people", "/admin/people/{person}"
 _ROLES: Mapping[ConsoleRole, str] = {
     ConsoleRole.VIEWER: "can read everything except administration pages",
-    ConsoleRole.AUDITOR: "can do what viewers can do and read the audit log",
-    ConsoleRole.ANALYST: "can do what viewers can do, triage and investigate incidents "
-    "and resend deliveries",
-    ConsoleRole.OPERATOR: "can do what analysts can do and manage destinations, "
-    "emergency stops and schedules",
+    ConsoleRole.AUDITOR: "has viewer access, and can read the audit log",
+    ConsoleRole.ANALYST: "has viewer access, and can triage and investigate incidents and "
+    "resend deliveries",
+    ConsoleRole.OPERATOR: "has analyst access, and can manage destinations, emergency stops "
+    "and schedules",
     ConsoleRole.ADMIN: "can do everything",
 }
 """The access of each role, from the least to the most."""
@@ -128,7 +128,7 @@ ACTIONS = (
         path=f"{_ONE}/delete",
         handler=api.delete_person,
         page=_ONE,
-        message="Person deleted, including their passkeys. Their sessions ended.",
+        message="Person deleted. Their passkeys no longer work, and their sessions ended.",
         after=_LIST,
     ),
 )
