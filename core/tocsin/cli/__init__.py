@@ -45,7 +45,7 @@ def _root(
 
 
 def _configure_logs() -> None:
-    """Write warnings to standard error, until a command has read the settings of the log."""
+    """Log warnings to standard error until a command reads the log settings."""
     from tocsin.logs import configure_logs
 
     configure_logs("console", "warning")
@@ -59,7 +59,7 @@ def main() -> None:
 def run(command: Callable[[], object]) -> None:
     """Run a command.
 
-    Exits without a traceback on an operator's error (2) and on a fault of the database (3).
+    Exits without a traceback, with status 2 for an operator's error and 3 for a database fault.
     """
     sys.excepthook = _print_traceback
     try:
@@ -77,7 +77,7 @@ def run(command: Callable[[], object]) -> None:
 def _print_traceback(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print an unexpected error, whose text may come from anywhere."""
+    """Print an unexpected error, whose text can come from outside Tocsin."""
     print_text(*traceback.format_exception(kind, error, trace), sep="", end="", file=sys.stderr)
 
 

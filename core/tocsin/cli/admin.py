@@ -120,8 +120,8 @@ def rotate_signing_keys() -> None:
 def _write(work: Callable[[Connection, Vault, Clock], T], *, is_proven: bool = False) -> T:
     """Run `work` and its audit entry in one transaction, and return its result.
 
-    Unless `is_proven`, the encryption key is not checked against the database: this is how it is
-    replaced.
+    Checks the encryption key against the database only if `is_proven`. A lost key is replaced
+    without this check.
     """
     settings = load_settings()
 

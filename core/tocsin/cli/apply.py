@@ -60,7 +60,7 @@ def apply(
         steps = await database.write(plan_file if dry_run else _apply, configuration)
         notes = await database.read(_describe_stops)
         if send_missed:
-            notes.append(f"events routed again: {await database.write(_send_missed)}")
+            notes.append(f"missed events queued for routing: {await database.write(_send_missed)}")
         elif missed := await database.read(count_missed_events):
             found = "events that matched no destination before a configuration was applied"
             notes.append(f"{found}: {missed}; to route them, run `tocsin apply --send-missed`")

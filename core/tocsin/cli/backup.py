@@ -49,7 +49,7 @@ def _load_secret(settings: Settings) -> bytes | None:
 
 
 def show_progress(table: str, rows: int) -> None:
-    """Show on a terminal how many rows of a table are done."""
+    """Show the number of completed rows of a table on a terminal."""
     if rows % _PROGRESS_ROWS == 0:
         print_progress(f"{table}: {rows:,} rows".ljust(50))
 
@@ -219,7 +219,7 @@ def restore(
         print_text(f"bulk replays cancelled: {done.replays}")
     if done.deliveries or done.events:
         print_text(
-            f"to send what is on hold (deliveries: {done.deliveries}, events: {done.events}), "
+            f"deliveries on hold: {done.deliveries}, events on hold: {done.events}; to send them, "
             "run `tocsin backup release`"
         )
 

@@ -138,7 +138,7 @@ async def _check_parts(
 
 
 def _check_tracing(settings: Settings, report: CheckReport) -> None:
-    """Check that what tracing needs is installed, if it is on."""
+    """Check that OpenTelemetry is installed if tracing is on."""
     if not settings.tracing:
         return
     if remedy := find_missing():
@@ -151,7 +151,7 @@ def _check_tracing(settings: Settings, report: CheckReport) -> None:
 
 
 def _next_run(definition: ScheduleDefinition) -> str:
-    """Return the first run of a schedule that is created now."""
+    """Describe the first run of a schedule that is created now."""
     now = SystemClock().now()
     following = Recurrence(definition, "", now).without_jitter().next(now)
     if following is None:
@@ -211,7 +211,7 @@ async def _check_database(
 
 
 async def _report_partitions(database: Database, report: CheckReport) -> None:
-    """Report what is wrong with the partitions of a PostgreSQL database."""
+    """Report problems with the partitions of a PostgreSQL database."""
     for found, remedy in await database.read(find_partition_problems, SystemClock().now()):
         report.warn("database", f"{found}; {remedy}")
 
@@ -228,14 +228,14 @@ async def _report_drift(
 
 
 async def _check_passkeys(settings: Settings, database: Database, report: CheckReport) -> None:
-    """Warn of a base URL at which people who are to sign in with passkeys cannot."""
+    """Warn if passkeys do not work at the base URL and people need them to sign in."""
     fault = find_passkey_fault(settings.public_url, settings.port)
     if fault is not None and await database.read(has_people):
         report.warn("TOCSIN_BASE_URL", f"{fault} Until then, people cannot sign in with passkeys.")
 
 
 async def _find_differences(database: Database, file: HeadFile) -> list[str]:
-    """Return how the database is behind its head, and this machine's clock off the database's."""
+    """Return rollbacks of the database, and the offset of this machine's clock from its clock."""
     behind = await database.read(load_rollbacks, file)
     offset = await database.read(measure_offset, SystemClock())
     problems = [anomaly["detail"] for anomaly in behind]
@@ -247,7 +247,7 @@ async def _find_differences(database: Database, file: HeadFile) -> list[str]:
 
 
 async def _check_issuer(settings: Settings, report: CheckReport) -> None:
-    """Check the OpenID Connect issuer if there is one."""
+    """Check the OpenID Connect issuer if one is configured."""
     if not settings.oidc_issuer:
         return
     try:
@@ -274,7 +274,7 @@ async def _check_destination(
 async def _check_provider(provider: Provider, report: CheckReport) -> None:
     """Check a provider, and compare what it reads with its contract.
 
-    Ends of APIs are shown in any case, since they may be why a check fails.
+    Shows API retirements even if the check fails, because a retirement can be the cause.
     """
     passed = await _check_plugin("providers", provider, report)
     drift = await find_drift_warnings(provider) if passed else []
@@ -283,7 +283,7 @@ async def _check_provider(provider: Provider, report: CheckReport) -> None:
 
 
 async def _check_channel(channel: Channel, report: CheckReport) -> None:
-    """Check a channel, and resolve the names of its servers, to which it may send nothing now."""
+    """Check a channel, and resolve the host names of its servers."""
     subject = f"destinations.{channel.tools.name}"
     if await _check_plugin("destinations", channel, report):
         for name, error in await find_unresolved_names([(subject, channel.settings)]):

@@ -30,7 +30,7 @@ class CheckResult:
 
 
 class CheckReport:
-    """Collects results, and prints them unless they are printed as JSON in the end."""
+    """Collects results, and prints each immediately, or all of them at the end as JSON."""
 
     def __init__(self, path: Path, *, as_json: bool = False) -> None:
         self._name = path.name
@@ -44,15 +44,15 @@ class CheckReport:
         return all(result.result != "problem" for result in self._results)
 
     def note(self, subject: str, detail: str) -> None:
-        """Add a fact that is as it should be."""
+        """Add the result of a check that passed."""
         self._add(subject, "ok", detail)
 
     def hint(self, subject: str, detail: str, *, names_line: bool = False) -> None:
-        """Add something to consider."""
+        """Add a hint."""
         self._add(subject, "hint", detail, names_line=names_line)
 
     def warn(self, subject: str, detail: str) -> None:
-        """Add something that will go wrong."""
+        """Add a warning."""
         self._add(subject, "warning", detail)
 
     def fail(self, subject: str, detail: str, *, names_line: bool = False) -> None:
@@ -68,7 +68,7 @@ class CheckReport:
             self.fail(": ".join(filter(None, (problem.file, problem.key))), detail)
 
     def finish(self) -> None:
-        """Print the results if they are printed as JSON."""
+        """Print the results as JSON, unless they were printed one by one."""
         if self._as_json:
             results = [asdict(result) for result in self._results]
             print_json({"passed": self.passed, "results": results})
@@ -85,7 +85,7 @@ class CheckReport:
 
 
 def _read_lines(path: Path) -> KeyLines | None:
-    """Return the lines of the keys; None for a file that cannot be read, which is reported."""
+    """Return the lines of the keys; None if the file is unreadable, which another check reports."""
     try:
         return KeyLines(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, IndexError):

@@ -19,7 +19,7 @@ class CommandEntry:
     """One command, or one group of commands."""
 
     summary: str
-    """Its line in the list of commands."""
+    """Description in the list of commands."""
     module: str
     function: str | None = None
     """Name of the function that is the command; None for a group, which is `app` of the module."""

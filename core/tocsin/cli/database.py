@@ -57,8 +57,8 @@ _PROGRESS_WIDTH = 60
 def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]) -> T:
     """Return the result of `work` on an existing database.
 
-    Only `serve` creates one. Raises OperatorError if it is missing or has another schema, and says
-    what it held before.
+    Does not create a database. Raises OperatorError if the database is missing or has another
+    schema. If the database existed before, the error describes its last known state.
     """
     url = parse_url(settings.database)
     file = HeadFile(settings.data_dir, identify_location(url))
@@ -82,7 +82,7 @@ def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[T]]
 
 
 def describe_past(file: HeadFile) -> str | None:
-    """Return what was known of a database that is missing or empty now; None if nothing was."""
+    """Describe the last known state of a database that is now missing; None if none is known."""
     for stored in file.load([]):
         return (
             f"the database at {stored.location} is missing or empty, but at {stored.stored_at}, "
@@ -93,7 +93,7 @@ def describe_past(file: HeadFile) -> str | None:
 
 
 async def check_presence(database: Database, file: HeadFile) -> None:
-    """Raise OperatorError where a database is empty that was known to hold something."""
+    """Raise OperatorError if the database is empty but is known to have contained data."""
     if (past := describe_past(file)) is not None and await has_no_schema(database):
         raise OperatorError(past)
 

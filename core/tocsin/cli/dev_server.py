@@ -16,7 +16,7 @@ from tocsin.registry import find_code, installed_plugins
 from tocsin.settings import Settings
 
 _POLL = 0.3
-"""Seconds between two checks of the files, and without a change before a restart."""
+"""Seconds between two checks of the files. A restart requires one interval without a change."""
 _NODE = (
     "from tocsin.cli import run; from tocsin.cli.serve import serve_node; "
     "run(lambda: serve_node(is_dev=True))"
@@ -25,14 +25,14 @@ _UNWATCHED = {"__pycache__", ".git", ".venv", "node_modules"}
 
 
 class DevServer:
-    """Runs the service in a process of its own, and replaces the process after each change."""
+    """Runs the service in a separate process, and replaces the process after each change."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._is_stopping = False
 
     def run(self) -> int:
-        """Return the exit status of the service when this process gets a signal to stop."""
+        """Run until this process gets a signal to stop, and return the service's exit status."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
         while True:
@@ -62,7 +62,7 @@ class DevServer:
         stamps: Mapping[Path, object],
         node: subprocess.Popen[bytes],
     ) -> Path | None:
-        """Return the first file that changed once all are written, None at a signal to stop."""
+        """Return a changed file when all changes are complete; None after a signal to stop."""
         is_reported, last = False, stamps
         while not self._is_stopping:
             time.sleep(_POLL)

@@ -1,4 +1,4 @@
-"""Vendor drift in `tocsin check`: live records against contracts, and ends of APIs."""
+"""Vendor drift in `tocsin check`: contract comparisons and API retirements."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _TIMEOUT_SECONDS = 30
 
 
 def list_retirement_warnings(provider: Provider) -> list[str]:
-    """Return the ends of APIs that are near."""
+    """Return warnings about APIs that will soon be retired."""
     now = SystemClock().now()
     retirements = provider.list_retirements(provider.settings)
     return [one.describe(now) for one in retirements if one.is_due(now)]
 
 
 async def find_drift_warnings(provider: Provider) -> list[str]:
-    """Return what differs between a few live records and their contract."""
+    """Return the differences between a few live records and their contract."""
     now, warnings = SystemClock().now(), list[str]()
     for stream in provider.streams():
         if contract := provider.record_contracts.get(stream):

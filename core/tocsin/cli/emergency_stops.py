@@ -55,7 +55,7 @@ def _parse_duration(text: str) -> timedelta:
 
 
 def describe_remedy(kind: StopKind, name: str) -> str:
-    """Return which command ends a stop."""
+    """Return the instruction to end a stop."""
     return f"to end the stop, run {_ENABLE[kind].format(name)}"
 
 

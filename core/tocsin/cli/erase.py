@@ -1,4 +1,4 @@
-"""`tocsin erase`: erase a person or another entity from everything that is stored."""
+"""`tocsin erase`: erase an entity, such as a person, from all stored data."""
 
 from __future__ import annotations
 

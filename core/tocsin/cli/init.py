@@ -42,7 +42,7 @@ def init() -> None:
 
 
 def _write_plugins_file(path: Path) -> None:
-    """Write the first configuration; raises OperatorError if there is one."""
+    """Write the first configuration; raises OperatorError if the file exists."""
     complete = Path(sysconfig.get_path("data")) / "share/tocsin/plugins.toml"
     where = str(complete) if complete.is_file() else "plugins.toml in the repository"
     text = files("tocsin.cli").joinpath("scaffold/plugins.toml").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def _write_plugins_file(path: Path) -> None:
 
 
 def _prepare_data_dir(folder: Path) -> str:
-    """Create the folder for this user alone if it is missing, and describe its permissions."""
+    """Create the folder, private to this user, if it is missing. Describe its permissions."""
     try:
         folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     except OSError as error:
@@ -69,7 +69,7 @@ def _prepare_data_dir(folder: Path) -> str:
 
 
 def _variables(settings: Settings) -> str:
-    """Return the assignments that the next commands need as well."""
+    """Return the variable assignments that the next commands need."""
     given = {"PLUGINS_FILE": settings.plugins_file, "DATA_DIR": settings.data_dir}
     defaults = {name: Settings.model_fields[name.lower()].default for name in given}
     return "".join(

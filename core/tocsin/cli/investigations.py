@@ -296,7 +296,7 @@ async def _replay(
 
 
 async def _make_investigator(settings: Settings, live: LivePlugins) -> Investigator:
-    """Return the investigator alone; a replay needs no enrichers and no secrets."""
+    """Return only the investigator; a replay needs no enrichers and no other secrets."""
     configuration = await load_configuration(
         settings.plugins_file,
         templates_dir=settings.templates_dir,

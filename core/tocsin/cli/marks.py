@@ -1,4 +1,4 @@
-"""Marks and colors of good and bad on a terminal."""
+"""Marks and colors of states on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TextIO
 
 
 class Mark(Enum):
-    """How good something is: a sign that is readable without its color."""
+    """Mark of a good, doubtful or bad state, readable without its color."""
 
     GOOD = "✓"
     WARNING = "!"
@@ -41,12 +41,12 @@ _MARKED = {"state", "status", "outcome", "last_status", "verdict", "part"}
 
 
 def find_mark(column: str, word: str) -> Mark | None:
-    """Return the mark of a word in a column, None if it is neither good nor bad."""
+    """Return the mark of a word in a column; None if the word has no mark."""
     return _MARKS.get(word) if column in _MARKED else None
 
 
 def find_color(column: str, word: str) -> Mark | None:
-    """Return the mark whose color a word has; severities have colors alone."""
+    """Return the mark whose color a word has; severities have only colors."""
     return _SEVERITIES.get(word) if column == "severity" else find_mark(column, word)
 
 

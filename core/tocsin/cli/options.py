@@ -19,7 +19,7 @@ _Duration: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
 def parse_moment(option: str, text: str, now: datetime) -> datetime:
-    """Return the time that an option gives; raises OperatorError if it gives none."""
+    """Parse a time, or a duration before now; raises OperatorError for any other text."""
     try:
         return max(now - _Duration.validate_python(text), EPOCH)
     except (ValidationError, OverflowError):
@@ -40,7 +40,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 def choice_option(words: type[Word], *names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
-    """Return an option that takes one of these words in any case."""
+    """Return an option that accepts one of these words and ignores case."""
     return typer.Option(*names, help=help, parser=_parser(words), metavar=f"[{'|'.join(words)}]")
 
 

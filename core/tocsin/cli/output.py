@@ -1,6 +1,6 @@
 """Output of commands: tables, tab-separated lines or JSON.
 
-All of it passes through `neutralize`, since any text may come from a SIEM or a receiver.
+All output passes through `neutralize`, because any text can come from a SIEM or a receiver.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Columns:
 def print_text(
     *values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None
 ) -> None:
-    """Print values as `print` does, without what could control or mislead a terminal."""
+    """Print values, without characters that could control or mislead a terminal."""
     print(neutralize(sep.join(map(str, values))), end=end, file=file)
 
 
 def print_line(text: object, *, file: TextIO | None = None) -> None:
-    """Print text of a SIEM or a receiver on one line, so that it cannot look like two."""
+    """Print text of a SIEM or a receiver on one line, so that it cannot look like two lines."""
     print_text(to_line(text), file=file)
 
 
 def print_marked(mark: Mark | None, text: object, *, file: TextIO | None = None) -> None:
-    """Print a line, on a terminal with a mark and in its color."""
+    """Print a line; on a terminal, with the mark and in its color."""
     out = file or sys.stdout
     line = neutralize(to_line(text))
     if out.isatty():
@@ -76,7 +76,7 @@ def print_records(
 ) -> None:
     """Print columns of a list: a table on a terminal, and tab-separated lines elsewhere.
 
-    As JSON, the records are complete.
+    As JSON, prints the complete records.
     """
     if as_json:
         print_json(records)
@@ -89,9 +89,9 @@ def print_records(
 
 
 def print_record(record: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print one record: a line for each member on a terminal, and a tab-separated one elsewhere.
+    """Print a record: a line for each member on a terminal, one tab-separated line elsewhere.
 
-    As JSON, it is a list of one.
+    As JSON, prints a list that contains only the complete record.
     """
     if as_json:
         print_json([record])

@@ -75,7 +75,7 @@ def _list_records(file: PluginsFile) -> Iterator[dict[str, Any]]:
 
 
 def _offers(plugin: InstalledPlugin | None) -> str | None:
-    """Return what the hooks of its module are named after, such as `providers, event`."""
+    """Return the names of the plugin's hooks without the prefix, such as `providers, event`."""
     hooks = () if plugin is None else list_declared_hooks(plugin)
     return ", ".join(hook.removeprefix("tocsin_").replace("_", " ") for hook in hooks) or None
 
@@ -180,6 +180,7 @@ Run the tests of the plugin:
   pip install --editable '.[test]'
   python -m pytest
 
-To enable the plugin, use these two lines, which are also in the plugin's own plugins.toml:
+To enable the plugin, add these settings to your plugins.toml. The plugins.toml in the new
+directory also contains them.
 
 {lines}"""

@@ -138,7 +138,7 @@ def require_known(settings: Settings, name: str) -> None:
 
 
 def describe_warnings(record: Mapping[str, Any]) -> list[str]:
-    """Return one line for each field that drifted and each API that ends."""
+    """Return one line for each field that drifted and each API that will be retired."""
     return [
         *(
             f"{drift['kind']}: {drift['field']} {drift['problem']} since {drift['since']}"

@@ -29,10 +29,10 @@ _SIMILARITY = 0.75  # similarity of two names, one of which is probably a misspe
 def find_unused(
     own_dir: Path, shipped: Sequence[Path], named: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each unused folder and file that has almost a known name, with a hint.
+    """Yield each unused folder and file whose name resembles a known name, with a hint.
 
-    `shipped` are the folders of plugins, `named` the receivers that destinations name. Any other
-    unknown name may belong to a receiver or a template of the operator's own.
+    `shipped` are the folders of plugins, and `named` are the receivers that destinations name. Any
+    other unknown name can belong to a custom receiver or template.
     """
     receivers = sorted(
         {folder.name for path in shipped for folder in path.glob("[!_.]*") if folder.is_dir()}

@@ -21,15 +21,15 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFinding:
-    """What was found of the replica."""
+    """Finding about the read replica."""
 
     found: str
     remedy: str | None = None
-    """None where it can be used."""
+    """None if the replica can be used."""
 
 
 async def examine_replica(settings: Settings, primary: Database) -> ReplicaFinding | None:
-    """Write to the primary, and find out when the replica shows it; None without a read URL."""
+    """Write to the primary, and measure when the replica shows it; None without a read URL."""
     replica = open_replica(parse_urls(settings))
     if replica is None:
         return None
@@ -58,7 +58,7 @@ async def examine_replica(settings: Settings, primary: Database) -> ReplicaFindi
 
 
 async def _measure_lag(primary: Database, replica: Database, most: float) -> float | None:
-    """Return the seconds until the replica shows a write, None after `most` of them."""
+    """Return the seconds until the replica shows a write; None after `most` seconds."""
     mark = await primary.write(store_probe)
     begun = time.monotonic()
     async with asyncio.timeout(most + 1):

@@ -40,7 +40,7 @@ def read_response(
 
     `options` names the options of the command whose names differ from the fields of the request.
 
-    A command then prints the reason and ends with exit status 2, as for every OperatorError.
+    The command then prints the reason and exits with status 2, as for every OperatorError.
     """
     if not HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         raise RefusedRequestError(_describe_refusal(response, options or {}), response.status)

@@ -60,7 +60,7 @@ _NAMED = re.compile(r"`([a-z_]+)`")
 def _add_definition_options(
     command: Callable[..., None], *, shows_defaults: bool = False
 ) -> Callable[..., None]:
-    """Replace the `**given` of a command by an option for each member of a definition.
+    """Replace the `**given` of a command with an option for each member of a definition.
 
     With `shows_defaults`, the help of each option contains the default of its member.
     """
@@ -81,7 +81,7 @@ def _add_definition_options(
 
 
 def _name_option(named: re.Match[str]) -> str:
-    """Return the option for a member that a description names, and other words as they are."""
+    """Return the option for a member that a description names, and any other word unchanged."""
     name = named[1]
     return f"--{name}" if name in ScheduleDefinition.model_fields else named[0]
 
@@ -287,7 +287,7 @@ def _call(
 async def _find_id(api: ServiceApi, schedule: str) -> str:
     """Return the ID of a schedule; raises OperatorError for an unknown name.
 
-    Only an ID names a deleted schedule, whose name another one can have.
+    Finds a deleted schedule only by its ID, because another schedule can have the same name.
     """
     if _ID.fullmatch(schedule):
         return schedule

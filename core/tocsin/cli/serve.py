@@ -19,11 +19,11 @@ from tocsin.logs import configure_logs, get_logger
 from tocsin.settings import Settings, load_settings
 
 GRACEFUL_SECONDS = 25.0
-"""Time in which a node that stops may finish what it does."""
+"""Time in which a stopping node can finish its work."""
 FORCED_SECONDS = 3.0
-"""Time in which it may release what it holds; then the process is ended."""
+"""Time in which the node can then release its leases, before the process exits."""
 FORCED_STATUS = 4
-"""Exit status of a stop that was forced."""
+"""Exit status of a forced stop."""
 _log = get_logger()
 
 
@@ -39,11 +39,11 @@ def serve(
 ) -> None:
     """Run the service.
 
-    Stops gracefully on SIGINT or SIGTERM, within 30 seconds; a second signal stops it immediately.
-    SIGHUP reloads the configuration, or stops a service that runs in a terminal.
+    Stops gracefully within 30 seconds of SIGINT or SIGTERM. A second signal stops the service
+    immediately. SIGHUP reloads the configuration, or stops a service that runs in a terminal.
 
-    Exit status: 0 if it stopped gracefully, 2 if the configuration is invalid, 3 if the database
-    cannot be used, 4 if the stop was forced.
+    Exit status: 0 if the service stopped gracefully, 2 if the configuration is invalid, 3 if the
+    database cannot be used, 4 if the stop was forced.
     """
     if is_dev:
         from tocsin.cli.dev_server import DevServer
@@ -86,7 +86,7 @@ async def _serve(settings: Settings, *, is_dev: bool) -> None:
         loop.call_soon_threadsafe(stop.set)
 
     def hang_up(*_: object) -> None:
-        """Stop if the terminal was closed; a service reloads its configuration."""
+        """Stop if the service runs in a terminal; otherwise, reload the configuration."""
         if sys.stdin is not None and sys.stdin.isatty():
             end()
         else:
@@ -102,7 +102,7 @@ async def _serve(settings: Settings, *, is_dev: bool) -> None:
 
 
 class _Watchdog(threading.Thread):
-    """Ends the process in time after a signal, even where the event loop is blocked."""
+    """Ends the process in time after a signal, even if the event loop is blocked."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, serving: asyncio.Task[None]) -> None:
         super().__init__(name="tocsin-stop-watchdog", daemon=True)
@@ -111,11 +111,11 @@ class _Watchdog(threading.Thread):
         self._signals, self._signalled = os.pipe()  # a handler of signals must not take locks
 
     def arm(self) -> None:
-        """Begin to count; the second time, give up on a graceful stop."""
+        """Start the countdown; the second time, force the stop."""
         os.write(self._signalled, b"\0")
 
     def run(self) -> None:
-        """Wait for the signal, cancel what is not finished in time, and end the process."""
+        """Wait for the signal, cancel unfinished work, and end the process."""
         os.read(self._signals, 1)
         select.select([self._signals], [], [], GRACEFUL_SECONDS)
         _log.error("shutdown forced; deliveries in progress will be retried")

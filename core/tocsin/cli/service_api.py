@@ -90,7 +90,7 @@ class ServiceApi:
     ) -> ResponseMembers:
         """Return the members of the response; parameters and members that are None are not sent.
 
-        Errors name the fields of the request in `options` by the options of the command.
+        Errors show the options of the command in place of the request fields in `options`.
         Raises OperatorError with the reason of a failure. Errors never contain the credential.
         """
         try:

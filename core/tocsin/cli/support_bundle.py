@@ -1,4 +1,4 @@
-"""`tocsin support-bundle`: what a support case needs, without secrets."""
+"""`tocsin support-bundle`: diagnostics for a support case, without secrets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def support_bundle(
 ) -> None:
     """Collect diagnostics for a support case, without secrets.
 
-    Lists the files of the archive before writing the archive. Removes the secrets of the settings,
+    Lists the files of the archive before writing it. Removes the secrets of the settings,
     plugins.toml and destinations from all files. Does not remove the names of hosts, providers and
     destinations. The archive contains no incidents, events or reports.
     """

@@ -1,4 +1,4 @@
-"""`tocsin trace`: chain of events of an incident."""
+"""`tocsin trace`: history of an incident."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _lines(found: dict[str, Any]) -> Iterator[TraceLine]:
 
 
 def _triage(change: dict[str, Any], depth: int) -> Iterator[TraceLine]:
-    """Yield a line for each member that a change of the triage changed."""
+    """Yield a line for each member of a triage change."""
     for member in change["members"]:
         detail = f"{describe_change(member)}, by {change['by']} ({change['actor']})"
         yield depth, _record("triage", member["name"], "changed", change["at"], detail)

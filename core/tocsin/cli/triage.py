@@ -33,7 +33,7 @@ _COMMENTS = Columns(("id", "created_at", "created_by", "text"))
 
 
 def add_triage_columns(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return a record of an incident with the members of its triage that it lacks, or None."""
+    """Return an incident's record with these members of its triage; None for missing ones."""
     triage = record["triage"] or {}
     return {**{name: triage.get(name) for name in names}, **record}
 
@@ -202,7 +202,7 @@ def _change(
     as_json: bool,
     wide: bool,
 ) -> None:
-    """Change incidents one after the other, and print the triage of those that were changed.
+    """Change incidents one after the other, and print the triage of the changed incidents.
 
     Raises OperatorError with the reasons why the others were not changed.
     """

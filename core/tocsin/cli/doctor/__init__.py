@@ -125,7 +125,7 @@ def _add_problems(area: Area, problems: Sequence[ConfigurationProblem]) -> None:
 
 
 def _list_tables(configuration: Configuration) -> Iterator[tuple[str, PluginSettings]]:
-    """Yield the tables of this node, but for destinations, which are those in the database."""
+    """Yield the tables of this node, except destinations, which are read from the database."""
     yield from ((f"providers.{each.name}", each.settings) for each in configuration.providers)
     yield from ((f"enrichers.{each.name}", each.settings) for each in configuration.enrichers)
 
@@ -144,7 +144,7 @@ def _list_secret_files(configuration: Configuration) -> list[Path]:
 async def _examine_database(
     settings: Settings, configuration: Configuration, begin: Callable[[str], Area], clock: Area
 ) -> Tables:
-    """Examine the database and the work in it; return the tables of its destinations."""
+    """Examine the database and its queues; return the tables of its destinations."""
     area, urls = begin("database"), parse_urls(settings)
     url = urls.main
     if is_sqlite(url) and not sqlite_file(url).exists():

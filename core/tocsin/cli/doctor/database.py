@@ -38,7 +38,7 @@ _UNSAFE = {
     "full_page_writes": "a power failure can damage the database",
     "synchronous_commit": "a power failure can lose data that was already reported as stored",
 }
-"""Parameters of PostgreSQL that have to be on."""
+"""PostgreSQL parameters that must be on."""
 # A role that owns none of the tables leaves upgrades to their owner
 _MAY_UPGRADE = """
 SELECT has_schema_privilege(current_schema(), 'CREATE')
@@ -46,7 +46,7 @@ SELECT has_schema_privilege(current_schema(), 'CREATE')
 """
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _NEEDED = 40
-"""Connections that a node may use, with those of commands."""
+"""Connections that a node and local commands can need."""
 
 
 async def examine_database(area: Area, settings: Settings, database: Database) -> bool:
@@ -84,7 +84,7 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
 
 
 def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
-    """Find a change of the encryption key that is not complete."""
+    """Find an incomplete rotation of the encryption key."""
     for key in load_encryption_keys(connection):
         if key.state is EncryptionKeyState.PREVIOUS:
             rest = "not counted yet" if key.remaining is None else str(key.remaining)
@@ -109,7 +109,7 @@ def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
 
 
 def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Yield what is unsuitable of a PostgreSQL server, with its remedy; nothing for SQLite."""
+    """Yield problems of a PostgreSQL server, each with its remedy; nothing for SQLite."""
     if connection.dialect.name != "postgresql":
         return
     query = "SELECT name, setting FROM pg_settings WHERE context <> 'internal'"

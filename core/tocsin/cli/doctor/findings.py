@@ -8,11 +8,11 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding matters."""
+    """Severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
-    """Something will go wrong, or goes wrong in some cases."""
+    """Something will fail, or fails in some cases."""
     PROBLEM = "problem"
     """Something does not work."""
 
@@ -43,10 +43,10 @@ class Area:
         self._findings.append(Finding(self.name, Severity.PROBLEM, found, remedy))
 
     def note(self, found: str) -> None:
-        """Add a fact that is as it should be."""
+        """Add the result of a check that passed."""
         self._findings.append(Finding(self.name, Severity.OK, found))
 
     def __iter__(self) -> Iterator[Finding]:
-        """Yield the findings, the gravest first."""
+        """Yield the findings, the most severe first."""
         order = list(reversed(Severity))
         return iter(sorted(self._findings, key=lambda finding: order.index(finding.severity)))

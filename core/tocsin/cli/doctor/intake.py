@@ -12,7 +12,7 @@ _REMEDY = "see docs/operators/intake.md"
 
 
 async def examine_intake(area: Area, configuration: Configuration, maker: PluginFactory) -> None:
-    """Find what keeps the intake from accepting pushes, or can lose them; nothing without one."""
+    """Find faults that make the intake refuse or lose pushes; nothing without an intake."""
     if configuration.intake is None:
         return
     alone = replace(configuration, providers=(), absent=(), strict=False)

@@ -17,7 +17,7 @@ from tocsin.settings import Settings
 from tocsin.store import is_sqlite, parse_url, sqlite_file
 
 LOW_SHARE, FULL_SHARE = 0.10, 0.02
-"""Shares of a disk that are free, below which it is low, and as good as full."""
+"""Shares of free space below which a disk is low on space, and below which it is full."""
 LOW_BYTES, FULL_BYTES = 5 * 2**30, 200 * 2**20
 _OTHERS = 0o077
 _WRITABLE = 0o022

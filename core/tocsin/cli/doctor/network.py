@@ -1,4 +1,4 @@
-"""Examination of the network: names, proxies and certificates of everything that is configured."""
+"""Examination of the network: names, proxies and certificates of all configured servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tocsin.settings import Settings
 PATIENCE = 5.0
 """Seconds to wait for a name, a proxy or a server."""
 EXPIRY = timedelta(days=30)
-"""How long before its end a certificate is warned about."""
+"""Remaining validity below which a certificate causes a warning."""
 _AT_ONCE = 16
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 
@@ -53,7 +53,7 @@ def list_servers(tables: Iterable[tuple[str, PluginSettings]]) -> list[Configure
 
 
 async def examine_names(area: Area, servers: Sequence[ConfiguredServer]) -> None:
-    """Resolve the name of every server; a proxy resolves those behind it."""
+    """Resolve the name of every server that is not behind a proxy."""
     users = _list_names(servers)
     for name, error in await _find_unresolved(users):
         tables = ", ".join(dict.fromkeys(users[name]))
@@ -149,7 +149,7 @@ async def examine_certificates(
     tables: Iterable[tuple[str, PluginSettings]],
     servers: Iterable[ConfiguredServer],
 ) -> None:
-    """Find certificates that end soon: in files, and those that servers present."""
+    """Find certificates that expire soon, in files and on servers."""
     now = datetime.now(UTC)
     for table, configured in tables:
         for name in CERTIFICATE_FILES[:2]:
@@ -184,14 +184,14 @@ def _judge(area: Area, place: str, certificate: x509.Certificate, now: datetime)
 def _load(path: Path) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(path.read_bytes())
-    except (OSError, ValueError):  # `tocsin check` says what is wrong with it
+    except (OSError, ValueError):  # `tocsin check` reports the error
         return []
 
 
 async def _fetch(place: tuple[str, int]) -> x509.Certificate | None:
     """Return the certificate that a server presents, None if it is not reachable.
 
-    It is not verified here, since one that has ended is just what is looked for.
+    Does not verify the certificate, because the caller looks for expired certificates.
     """
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -207,7 +207,7 @@ async def _fetch(place: tuple[str, int]) -> x509.Certificate | None:
 
 
 async def _all(work: Iterable[Any]) -> list[Any]:
-    """Return the results of coroutines, of which a few run at once."""
+    """Return the results of coroutines, and run a few at a time."""
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def run(each: Any) -> Any:

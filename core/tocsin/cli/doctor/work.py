@@ -1,4 +1,4 @@
-"""Examination of the work: loops, roles, backlogs and destinations."""
+"""Examination of the work: anomalies, delays, roles, retention and destinations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHOWN = 3  # anomalies of one kind
 def examine_work(
     connection: Connection, area: Area, configuration: Configuration, now: datetime
 ) -> None:
-    """Find loops that do not work, and how far each lags."""
+    """Find anomalies, emergency stops, degraded plugins and delays."""
     proof = accounting.report_period(connection, accounting.Period(now - PERIOD, now), now)
     kinds = Counter(anomaly["kind"] for anomaly in proof["unaccounted"])
     for kind, count in kinds.items():
@@ -96,7 +96,7 @@ def _examine_provider(area: Area, name: str, until: datetime | None, now: dateti
 def examine_retention(
     connection: Connection, area: Area, settings: RetentionSettings, now: datetime
 ) -> None:
-    """Find records that are much older than their retention, and what is wrong with partitions."""
+    """Find records that are much older than their retention, and problems with partitions."""
     removals = list_latest_removals(settings, has_months=has_partitions(connection))
     for kind, moment in find_oldest(connection).items():
         keep = settings.limits.get(kind)
@@ -132,13 +132,13 @@ def examine_roles(connection: Connection, area: Area, now: datetime) -> None:
             f"add `{role}` to TOCSIN_ROLES on a node, or start a node with this role",
         )
     if not missing:
-        area.note(f"the running nodes together have all roles: {', '.join(sorted(nodes))}")
+        area.note(f"these running nodes together have all roles: {', '.join(sorted(nodes))}")
 
 
 def examine_destinations(
     connection: Connection, area: Area, channels: ChannelFactory, now: datetime
 ) -> Sequence[tuple[str, PluginSettings]]:
-    """Find destinations that get nothing; return the settings of the others."""
+    """Find destinations that cannot receive events; return the settings of the others."""
     usable: list[tuple[str, PluginSettings]] = []
     backlogs, _ = read_backlogs(connection, now)
     waiting = {backlog.destination: backlog.oldest for backlog in backlogs}

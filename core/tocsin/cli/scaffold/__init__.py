@@ -105,7 +105,7 @@ class Scaffold:
 
 
 def _bound_versions() -> str:
-    """Return the versions with the interfaces of this one; before 1.0, each minor may change them.
+    """Return the range of compatible versions; before 1.0, each minor can change interfaces.
 
     See docs/plugin-authors/stability.md.
     """
