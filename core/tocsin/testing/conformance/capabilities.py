@@ -130,7 +130,7 @@ class CapabilityRules(HttpConformance):
 
     @rule
     async def test_a_backfill_continues_after_any_page(self) -> None:
-        """`backfill` continues from its position in a new process.
+        """In a new process, `backfill` continues from its stored position.
 
         A backfill can cover weeks, and processes restart in that time.
         """

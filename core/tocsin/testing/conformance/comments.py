@@ -68,7 +68,7 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_key_is_written_once(self) -> None:
-        """A comment is not written again if one with its key exists, even after a restart.
+        """A comment is not written again if a comment with its key exists, even after a restart.
 
         After a crash, Tocsin repeats the comment, because the result was not recorded.
         """
@@ -96,7 +96,7 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_comment_is_written_once_after_a_lost_response(self) -> None:
-        """A comment whose response was lost is not written a second time.
+        """If the response to a comment is lost, the comment is not written a second time.
 
         Connections can break at any time, and duplicate comments make an incident hard to read.
         """
@@ -116,7 +116,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_to_an_unknown_incident_is_refused(self) -> None:
         """`comment` raises `Refused` for an incident that does not exist in the SIEM.
 
-        Otherwise, Tocsin would retry forever, or the loss would remain undetected.
+        Otherwise, Tocsin would retry forever, or count the comment as written.
         """
         async with self.harness() as harness:
             self._writes()

@@ -111,9 +111,10 @@ class EnrichmentRules(EnricherSuite):
     @rule
     async def test_results_are_within_limits(self) -> None:
         """Whatever the source returns, strings are within Tocsin's limits, scores are from 0 to
-        100, and links are web links.
+        100, techniques are valid IDs, and links are web links.
 
-        Otherwise, Tocsin truncates the strings, and drops invalid techniques and links.
+        Otherwise, Tocsin truncates the strings, limits the scores and drops invalid
+        techniques and links.
         """
         async with self.harness() as harness:
             _expect_kept(await harness.ask(self.known))

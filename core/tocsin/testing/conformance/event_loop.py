@@ -16,8 +16,8 @@ class EventLoopRules(ABC):
 
     @rule
     async def test_the_event_loop_is_not_blocked(self) -> None:
-        """A plugin never blocks the event loop for 0.2 seconds or longer, during this rule or any
-        other.
+        """A plugin never blocks the event loop for 0.2 seconds or longer, during the test of this
+        rule or any other rule.
 
         Sign-in, deliveries and all other plugins wait while the loop is blocked. Use `await` or
         `asyncio.to_thread`.

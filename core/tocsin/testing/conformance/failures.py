@@ -115,7 +115,8 @@ class FailureRules(HttpConformance):
     async def test_a_partial_response_is_an_error(self) -> None:
         """A 206 response raises an error, and no data is missing once the SIEM responds completely.
 
-        A 206 means that some nodes of the SIEM did not respond, so their incidents are missing.
+        Status 206 means that some nodes of the SIEM did not respond, so their incidents are
+        missing.
         """
         await self._expect_recovery(Fault.PARTIAL, PluginFailure)
 
@@ -170,7 +171,7 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_throttled_siem_is_read_to_the_end(self) -> None:
-        """A SIEM that allows few requests per minute is read completely, over several reads.
+        """If the SIEM allows few requests per minute, all incidents arrive, over several reads.
 
         If the read restarted after each throttled request, it would never reach the end.
         """
@@ -201,8 +202,8 @@ class FailureRules(HttpConformance):
         """If one incident breaks every page that contains it, all other incidents arrive, and a
         page reports the loss of this incident.
 
-        Otherwise, nothing would arrive until the vendor fixes the record, or nobody would detect
-        its loss.
+        Otherwise, the incident would block all other incidents, or its loss would remain
+        undetected.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

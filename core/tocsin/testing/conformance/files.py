@@ -1,4 +1,4 @@
-"""Rules for followed files: growth, rotation, compression, truncation."""
+"""Rules for the growth, rotation, compression and truncation of followed files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FileRules(FileConformance):
     async def test_appended_lines_arrive_once(self) -> None:
         """Each appended line arrives exactly once.
 
-        A position that consists of a time or a line number repeats or skips lines.
+        If the position were a time or a line number, the read would repeat or skip lines.
         """
         async with self.harness() as harness:
             for _ in range(3):
@@ -59,7 +59,7 @@ class FileRules(FileConformance):
     async def test_a_malformed_line_is_rejected(self) -> None:
         """Lines that are not records are rejected with their content, and all other lines are read.
 
-        Because disks fill up and machines crash, some lines are always damaged.
+        A full disk or a crash of the machine can damage lines.
         """
         async with self.harness() as harness:
             harness.put()

@@ -14,7 +14,7 @@ class IdentityRules(Conformance):
 
     @rule
     async def test_an_incident_keeps_its_id(self) -> None:
-        """A new version of an incident has the same `external_id`, after any change.
+        """A new version of an incident has the same `external_id`, whatever has changed.
 
         If the ID depended on fields that can change, every update would create a new incident and a
         new alert.

@@ -25,7 +25,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_every_page_is_read(self) -> None:
-        """Incidents on every page arrive, including the second and the last.
+        """The incidents of every page arrive, including those of the second page and the last page.
 
         After an outage, the backlog can have hundreds of pages.
         """

@@ -1,4 +1,4 @@
-"""Rules for pushed requests: authentication and contents."""
+"""Rules for the authentication and contents of pushed requests."""
 
 from __future__ import annotations
 

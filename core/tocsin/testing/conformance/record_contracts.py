@@ -16,7 +16,8 @@ class RecordContractRules(Conformance):
 
     @rule
     async def test_each_required_field_is_in_every_record(self) -> None:
-        """Every record has the required fields of its contract, and all declared types are right.
+        """Every record has the required fields of its contract, and all fields have the declared
+        types.
 
         Otherwise, Tocsin would warn of drift although the vendor has changed nothing.
         """
@@ -35,10 +36,10 @@ class RecordContractRules(Conformance):
 
     @rule
     async def test_the_mapping_needs_each_required_field(self) -> None:
-        """If a record lacks a required field, the record is rejected or the incident differs.
+        """If a record lacks a required field, it is rejected or maps to a different incident.
 
-        If neither is true, the mapping does not need the field, and a warning about the missing
-        field would be a false alarm.
+        Otherwise, the mapping does not need the field, and a warning about the missing field would
+        be a false alarm.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)

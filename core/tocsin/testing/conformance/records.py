@@ -1,4 +1,4 @@
-"""Rules for incident records: severity, status, times."""
+"""Rules for the severity, status, times and entities of incidents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_each_severity_is_kept(self) -> None:
-        """Each severity of the vendor maps to its counterpart, without `severity_assumed`.
+        """Each severity of the vendor maps to its counterpart, and `severity_assumed` is false.
 
         Alerting depends on the severity. If the severity is too low, nobody is alerted.
         """
@@ -58,7 +58,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_an_unknown_severity_becomes_medium(self) -> None:
-        """An unknown severity becomes Medium, with `severity_assumed`.
+        """An unknown severity becomes Medium, and `severity_assumed` is true.
 
         Vendors add severities. Without this rule, an incident with a new severity would be lost or
         look harmless.
@@ -91,7 +91,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_each_status_is_kept(self) -> None:
-        """Each status of the vendor maps to its counterpart.
+        """Each status of the vendor maps to its counterpart in Tocsin.
 
         Otherwise, an incident that is closed in the SIEM stays open in Tocsin, or vice versa.
         """

@@ -17,7 +17,8 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_a_revoked_session_is_replaced(self) -> None:
-        """After a 401 during a read, the provider signs in again once, and the read continues.
+        """After a 401 response during a read, the provider signs in again once, and the
+        read continues.
 
         Sessions can end at any time, and the provider must recover without an operator.
         """

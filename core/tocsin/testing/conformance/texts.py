@@ -1,4 +1,4 @@
-"""Rules for record contents: hostile text, odd types, missing members."""
+"""Rules for records with hostile text, unexpected types and missing members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for timestamps: precision, time zones, odd numbers."""
+"""Rules for the precision, time zones and units of timestamps."""
 
 from __future__ import annotations
 
