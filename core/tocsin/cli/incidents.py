@@ -226,7 +226,7 @@ def drift(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List tickets and other remote objects whose status does not match that of their incident.
+    """List tickets and other remote objects whose status does not match their incident's.
 
     Requires an API key with the scope `incidents:read`.
     """
