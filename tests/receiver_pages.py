@@ -85,7 +85,10 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     yield from ("", "## Configuration", "", "```toml", *_destination(receiver, contract), "```")
     if contract.channel:
         channel = f"[the channel `{contract.channel}`]({_channel_page(contract)})"
-        yield from ("", f"This receiver requires {channel}. A `webhook` cannot deliver to it.")
+        yield from (
+            "",
+            f"This receiver requires {channel}. A `webhook` cannot deliver to the receiver.",
+        )
     yield from (
         "",
         "## Body",
@@ -131,8 +134,8 @@ def _sent(receiver: str, contract: Contract) -> Iterator[str]:
         text = renderer.render(receiver, ALERT, part).decode()
         yield from (f"The {part}:", "", "```text", text, "```", "")
     yield from ("The HTML part:", "")
-    yield f"![The mail, light](pictures/{receiver}-light.png)"
-    yield f"![The mail, dark](pictures/{receiver}-dark.png)"
+    yield f"![The email in light mode](pictures/{receiver}-light.png)"
+    yield f"![The email in dark mode](pictures/{receiver}-dark.png)"
 
 
 def _picture(receiver: str, contract: Contract) -> Iterator[str]:

@@ -27,8 +27,8 @@ class EmailSettings(Channel.Settings):
         default=None,
         ge=1,
         le=65_535,
-        description='Port of the mail server. Default: 587, with `tls = "implicit"` 465, with '
-        '`tls = "none"` 25.',
+        description='Port of the mail server. Default: 587, but 465 with `tls = "implicit"` and '
+        '25 with `tls = "none"`.',
     )
     tls: Tls = Field(
         default="starttls",

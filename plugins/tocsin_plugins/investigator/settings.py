@@ -161,8 +161,8 @@ class Settings(Investigator.Settings):
         default=5,
         ge=1,
         strict=True,
-        description="Number of incidents from which an internal entity counts as infrastructure. "
-        "Tocsin follows infrastructure only if the question names it.",
+        description="An internal entity in at least this number of incidents counts as "
+        "infrastructure. Tocsin follows infrastructure only if the question names it.",
     )
     events_per_question: int = Field(
         default=200,
@@ -180,10 +180,10 @@ class Settings(Investigator.Settings):
         default=0.25,
         ge=0,
         le=1,
-        description="Share of the points that a finding outside the question gets.",
+        description="Share of its points that a finding outside the question adds to the score.",
     )
     weights: Weights = Field(
-        default_factory=Weights, description="Points of the parts of the score."
+        default_factory=Weights, description="Points for each part of the score."
     )
     bounds: Mapping[Persona, Bounds] = Field(
         default_factory=lambda: {

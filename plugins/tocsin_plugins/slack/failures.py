@@ -17,8 +17,8 @@ from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, Tr
 _SHOWN = 300
 _THROTTLED = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 _ARCHIVED = frozenset({"is_archived", "channel_is_archived"})
-_NEW_TOKEN = "copy the bot token again from the app's page OAuth & Permissions"  # noqa: S105 - words
-_NEW_WEBHOOK = "create a new one on the app's page Incoming Webhooks"
+_NEW_TOKEN = "copy the bot token again from the app's OAuth & Permissions page"  # noqa: S105 - words
+_NEW_WEBHOOK = "create a new one on the app's Incoming Webhooks page"
 _ALLOW = "ask an admin of the workspace to allow it"
 _CREDENTIALS: Mapping[str, str] = {
     "account_inactive": f"the app was removed or its bot deactivated; {_NEW_TOKEN}",
@@ -128,7 +128,7 @@ def find_remedy(error: str, document: Mapping[str, Any]) -> str | None:
 def describe_missing_scope(scope: str) -> str:
     """Return what the operator can do about a missing scope of the bot."""
     return (
-        f"the bot lacks the scope {scope}; add it on the app's page OAuth & Permissions, and "
+        f"the bot lacks the scope {scope}; add it on the app's OAuth & Permissions page, and "
         "install the app again"
     )
 

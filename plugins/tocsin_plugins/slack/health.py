@@ -53,8 +53,8 @@ def _describe_history(history: SlackReply) -> str:
     needed = f"the scope {str(history.document.get('needed'))[:_SHOWN]}"
     lacks = needed if history.error == _NOT_ALLOWED else "being a member of the channel"
     return (
-        f"without {lacks}, it cannot find its messages, and an event may be posted twice after a "
-        "crash"
+        f"without {lacks}, the bot cannot find its messages, and an event may be posted twice "
+        "after a crash"
     )
 
 

@@ -114,13 +114,13 @@ class Settings(Channel.Settings):
         default=None,
         min_length=16,
         max_length=200,
-        description="Signing secret of the Slack app, with which Slack signs requests for buttons.",
+        description="Signing secret of the Slack app. Slack signs the requests of buttons with it.",
     )
     people: People = Field(
         default={},
         max_length=500,
         description="People who can use the buttons: their names in Tocsin by Slack user ID, such "
-        'as `{ U0123456789 = "ana" }`. Everyone else is refused.',
+        'as `{ U0123456789 = "ana" }`. Tocsin refuses all other users.',
     )
     api_url: ServerUrl = Field(
         default="https://slack.com/api",

@@ -52,7 +52,7 @@ class TicketingSettings(TicketSettings):
         except ValidationError as error:
             raise ValueError(_describe_option_errors(error, kind)) from None
         if self.options.get("close_as") and not (self.close_when and self.follow_changes):
-            message = "set close_when and follow_changes too, or remove it"
+            message = "set close_when and follow_changes too, or remove this option"
             raise ValueError(f"options.close_as: {message}")
         return self
 
@@ -78,7 +78,7 @@ class TicketingSettings(TicketSettings):
         if self.webhook_secret is None:
             return self
         if not load_tracker(self.tracker).accepts_webhooks:
-            message = f"webhook_secret: Tocsin does not know the webhooks of {self.tracker!r}"
+            message = f"webhook_secret: Tocsin does not accept webhooks of {self.tracker!r}"
             raise ValueError(f"{message}; remove the setting")
         require_status_interval(self)
         return self

@@ -53,8 +53,8 @@ class Settings(Channel.Settings):
     )
     secret: SecretText | None = Field(
         default=None,
-        description="Secret that signs every delivery, shared with the receiver: whsec_ and "
-        "base64. This secret, `signing_key` or both are required.",
+        description="Secret that signs every delivery, shared with the receiver: `whsec_` "
+        "followed by base64. This secret, `signing_key` or both are required.",
     )
     previous_secret: SecretText | None = Field(
         default=None,
@@ -63,7 +63,7 @@ class Settings(Channel.Settings):
     )
     signing_key: KeyText | None = Field(
         default=None,
-        description="Private key that signs every delivery: whsk_ and base64.",
+        description="Private key that signs every delivery: `whsk_` followed by base64.",
     )
     previous_signing_key: KeyText | None = Field(
         default=None,

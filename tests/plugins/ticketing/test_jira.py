@@ -148,7 +148,10 @@ async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness)
     ("settings", "problem"),
     [
         ({"project": "NONE"}, "project: NONE does not exist"),
-        ({"issue_type": "Alarm"}, "issue_type: SEC has no Alarm; it has Task, Incident"),
+        (
+            {"issue_type": "Alarm"},
+            "issue_type: SEC has no issue type Alarm; use one of: Task, Incident",
+        ),
         (
             {"options": {"resolution": "Fixed"}},
             "options.resolution: unknown resolution Fixed; use one of Done, Duplicate",

@@ -226,7 +226,7 @@ def test_no_other_header_is_authentic(case, body, value):
     [
         ("github", {"webhook_secret": "x" * 15}, "at least 16"),
         ("github", {"status_interval": None}, "set status_interval too"),
-        ("roundup", {}, "does not know the webhooks"),
+        ("roundup", {}, "does not accept webhooks of"),
     ],
 )
 def test_a_secret_that_protects_nothing_is_refused(tracker, settings, reason):

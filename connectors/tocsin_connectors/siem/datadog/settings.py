@@ -51,7 +51,7 @@ class DatadogSettings(LookbackProvider.Settings, ApiSettings):
         "critical); by default, all signals.",
     )
     log_search: bool = Field(
-        default=True, description="Search the logs for the events of entities."
+        default=True, description="Search the logs for events that involve an entity."
     )
 
     @model_validator(mode="before")

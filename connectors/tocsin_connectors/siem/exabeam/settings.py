@@ -42,7 +42,9 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
         max_length=100,
         description="Stage that Tocsin sets for `write_back_status`.",
     )
-    event_search: bool = Field(default=True, description="Search for the events of entities.")
+    event_search: bool = Field(
+        default=True, description="Search for events that involve an entity."
+    )
     web_url: ServerUrl | None = Field(
         default=None,
         description="URL of a case in a browser, without the case ID, for links.",

@@ -53,7 +53,7 @@ class PushSettings(PushProvider.Settings):
     records: str | None = Field(
         default=None,
         description="Member of the body that contains the list of records, or empty if the body "
-        "itself is the list. Tocsin then applies the custom mapping to batches of "
+        "itself is the list. With this setting, Tocsin applies the custom mapping to batches of "
         "records.",
     )
 

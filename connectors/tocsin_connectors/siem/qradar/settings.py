@@ -36,7 +36,7 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
         "contributed; by default, all offenses.",
     )
     search_events: bool = Field(
-        default=True, description="Search Ariel for the events of entities."
+        default=True, description="Search Ariel for events that involve an entity."
     )
     event_properties: Mapping[EntityKind, tuple[PropertyName, ...]] = Field(
         default_factory=dict,

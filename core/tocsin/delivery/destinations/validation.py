@@ -100,7 +100,7 @@ class DestinationValidator:
         settings = self._validate(kind, destination.plugin, table)
         lost = sorted(kept.keys() - given.keys())
         if lost and (moved := self._describe_move(destination, settings)):
-            message = f"enter it again, or null: secrets are not kept when {moved}"
+            message = f"enter the secret again or set it to null: secrets are not kept when {moved}"
             raise InvalidDestinationError(
                 DestinationProblem(f"settings.{name}", message) for name in lost
             )
@@ -167,7 +167,7 @@ class DestinationValidator:
     ) -> Channel.Settings:
         """Return the settings; InvalidDestinationError lists every problem."""
         if "plugin" in table:
-            message = "unknown key; `plugin` is given next to `settings`, at creation"
+            message = "unknown key; set `plugin` next to `settings` when you create a destination"
             raise InvalidDestinationError([DestinationProblem("settings.plugin", message)])
         try:
             settings = kind.Settings.model_validate(
@@ -186,9 +186,9 @@ class DestinationValidator:
 
     def _find_outside_networks(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         allowed = self._channels.allow_networks
-        inside = f"inside {', '.join(map(str, allowed))}" if allowed else "none (not set)"
+        inside = ", ".join(map(str, allowed)) or "no networks, because it is not set"
         for place, network in find_outside(settings.allow_networks, allowed).items():
-            message = f"found {network}; TOCSIN_ALLOW_NETWORKS allows {inside}"
+            message = f"found {network}; TOCSIN_ALLOW_NETWORKS allows only {inside}"
             yield DestinationProblem(f"settings.allow_networks.{place}", message)
 
     def _find_unknown_template(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:

@@ -266,6 +266,6 @@ def _describe_loss(before: IntakePosition, start: IntakePosition) -> str:
             f"{before.sequence} of the earlier stream are gone"
         )
     return (
-        f"the intake no longer has numbers {before.sequence + 1} to {start.sequence}, some of "
-        f"which may be pushes to this provider"
+        f"the intake no longer has the pushes {before.sequence + 1} to {start.sequence}, some of "
+        f"which might have been for this provider"
     )

@@ -59,9 +59,11 @@ def _find_stream_problems(stream: StreamInfo, settings: NatsSettings) -> Iterato
         if kept < settings.keep_for:
             yield f"the stream keeps pushes for {kept}; `keep_for` is {settings.keep_for}"
     if not config.duplicate_window or config.duplicate_window < DUPLICATE_SECONDS:
-        yield f"the stream forgets keys early; set its duplicate window to {DUPLICATE_SECONDS} s"
+        yield (
+            f"the stream discards keys too early; set its duplicate window to {DUPLICATE_SECONDS} s"
+        )
     if f"{settings.subject}.*" not in (config.subjects or ()):
-        yield f"the stream does not take the subjects {settings.subject}.*"
+        yield f"the stream does not contain the subjects {settings.subject}.*"
     for replica in (stream.cluster.replicas or ()) if stream.cluster else ():
         if replica.offline:
             yield f"the replica {replica.name} is offline"
@@ -76,15 +78,15 @@ async def _find_sync_problems(
     remedy = "use a cluster of three servers and 3 replicas, or `sync_interval: always`"
     if settings.monitoring is None:
         yield (
-            "the stream has 1 replica, and without `monitoring` it cannot be verified that the "
-            f"server writes each push to the disk; {remedy} and `monitoring`"
+            "the stream has 1 replica, and without the setting `monitoring`, `tocsin check` cannot "
+            f"verify that the server writes each push to the disk; {remedy} and `monitoring`"
         )
         return
     try:
         answer = await tools.http.request("GET", f"{settings.monitoring}/jsz?config=true")
         config = parse_json(answer.body)["config"]
     except (PluginFailure, ValueError, KeyError, TypeError) as error:
-        yield f"monitoring: {settings.monitoring} does not respond with /jsz: {error!r}"
+        yield f"monitoring: {settings.monitoring} does not respond at /jsz: {error!r}"
         return
     if not (isinstance(config, dict) and config.get("sync_always")):
         yield f"the stream has 1 replica, and the server writes to the disk later; {remedy}"

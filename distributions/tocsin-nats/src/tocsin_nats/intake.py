@@ -148,20 +148,22 @@ class NatsIntake(Intake[NatsSettings]):
         metrics = [
             Metric(
                 name="connected",
-                description="Whether a NATS server is connected that has the stream",
+                description="1 if a NATS server that has the stream is connected, otherwise 0",
                 value=float(self.is_available),
             )
         ]
         if stream is not None:
             state = (("messages", stream.state.messages), ("bytes", stream.state.bytes))
             metrics += [
-                Metric(name=f"stream_{name}", description=f"Kept pushes, in {name}", value=value)
+                Metric(
+                    name=f"stream_{name}", description=f"Size of the stream, in {name}", value=value
+                )
                 for name, value in state
             ]
         metrics += [
             Metric(
                 name="waiting",
-                description="Pushes to a provider that are not fetched yet",
+                description="Pushes to a provider that the node has not fetched yet",
                 value=count,
                 labels={"provider": provider},
             )

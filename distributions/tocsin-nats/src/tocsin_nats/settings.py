@@ -68,7 +68,7 @@ class NatsSettings(Intake.Settings):
         ge=timedelta(hours=1),
         description="Time for which the stream keeps each push. Tocsin uses this value when it "
         "creates the stream. After you restore a backup, Tocsin reads the stream from the position "
-        "in the backup, so set more than the time between two backups.",
+        "in the backup, so set a longer time than the time between two backups.",
     )
     max_mib: int = Field(
         default=10_240,
@@ -80,7 +80,7 @@ class NatsSettings(Intake.Settings):
     monitoring: ServerUrl | None = Field(
         default=None,
         description="Monitoring URL of the server, such as http://127.0.0.1:8222. If the stream "
-        "has only one replica, `tocsin check` verifies there that the server sets "
+        "has only one replica, `tocsin check` uses this URL to verify that the server sets "
         "`sync_interval: always`.",
     )
 

@@ -112,7 +112,7 @@ async def _issue_type_problems(jira: Jira, kind: str) -> AsyncIterator[str]:
     found = next((issue_type for issue_type in types if issue_type.get("name") == kind), None)
     if found is None:
         known = ", ".join(str(issue_type.get("name")) for issue_type in types)
-        yield f"issue_type: {jira.settings.project} has no {kind}; it has {known}"
+        yield f"issue_type: {jira.settings.project} has no issue type {kind}; use one of: {known}"
         return
     path = f"{path}/{quote(str(found.get('id')), safe='')}"
     listed = [page async for page in jira.pages(path, "fields", "values")]

@@ -24,7 +24,8 @@ class JiraOptions(Tracker.Options):
     """Options of Jira."""
 
     set_priority: bool = Field(
-        default=True, description="Set the priority. Disable it for projects without priorities."
+        default=True,
+        description="Set the priority. Disable this option for projects without priorities.",
     )
     close_transition: str | None = Field(
         default=None,

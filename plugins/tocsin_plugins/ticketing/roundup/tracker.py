@@ -50,11 +50,12 @@ class RoundupOptions(HttpTracker.Options):
     origin: str | None = Field(
         default=None,
         pattern=r"^https?://[^/\s]+$",
-        description="The tracker's own origin, if `url` is another address: `web` in its "
-        "`config.ini`, without a path.",
+        description="Origin of the tracker, if it differs from `url`: the value of `web` in the "
+        "tracker's `config.ini`, without a path.",
     )
     set_priority: bool = Field(
-        default=True, description="Set the priority. Disable it if issues have none."
+        default=True,
+        description="Set the priority. Disable this option if issues have no priority.",
     )
     closed_status: str = Field(default="resolved", description="Status of closed issues.")
     inactive_statuses: tuple[str, ...] = Field(
