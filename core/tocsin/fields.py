@@ -261,8 +261,8 @@ class PluginSettings(BaseModel):
     file = "path" }`, so that `plugins.toml` never contains secrets. A relative path is relative to
     the directory of `plugins.toml`. A field annotated `dict[str, SecretStr]` also accepts plain
     text, except under names that indicate a secret, such as `Authorization`. Over the API, a secret
-    is text, which Tocsin encrypts before it stores the secret. References with `env` or `file` are
-    errors there.
+    is text, which Tocsin encrypts before it stores the secret, and a reference with `env` or `file`
+    is an error.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -319,7 +319,7 @@ class PluginSettings(BaseModel):
         yield from _find_paths(table, ("ca_file", "client_certificate"), folder)
 
     def targets(self) -> dict[str, str]:
-        """Return the servers that get secrets, by field: origins of URLs, and host names.
+        """Return, by field, the URL origins and the host names to which secrets are sent.
 
         Tocsin recognizes a URL by its value, even inside lists and tables, and a host or port by
         the words in the name of the field.

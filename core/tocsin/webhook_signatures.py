@@ -28,8 +28,8 @@ _MOST_DIGITS = 12
 def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected: str) -> bytes:
     """Return the bytes of a Standard Webhooks key.
 
-    Prefix and base64 padding are optional. Raises ValueError if the key is invalid; the message
-    contains `expected`, the description of a valid key, but not the key.
+    The prefix and the base64 padding are optional. Raises ValueError if the key is invalid; the
+    message contains `expected`, the description of a valid key, but not the key.
     """
     digits = text.removeprefix(prefix).rstrip("=")
     try:

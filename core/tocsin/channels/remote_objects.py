@@ -105,7 +105,7 @@ class ObjectChannel(Channel[S]):
     report). Use `summary` if full reports would make the message with the notes too long."""
     settling: timedelta | None = None
     """Time during which the search of the platform can miss a new object; None if the platform
-    supports a key, so that no search is necessary."""
+    supports unique keys, so that no search is necessary."""
 
     status_batch: int = 0
     """Maximum number of objects for one call of `read_statuses`; 0 if you do not implement it."""
@@ -232,8 +232,8 @@ class ObjectChannel(Channel[S]):
         """Return the IDs of the objects that a webhook of the receiver names.
 
         A webhook can also name the parent of an object, if `read_statuses` returns the parent's ID
-        as `parent_id`. Tocsin reads the statuses of the named objects at the receiver, and uses
-        nothing else of the body. Before you parse the body, check that the webhook proves knowledge
+        as `parent_id`. Tocsin reads the statuses of the named objects at the receiver, and uses no
+        other part of the body. Before you parse the body, check that the webhook proves knowledge
         of `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
         implement this method, declare the setting `webhook_secret` as a `WebhookSecret`.
         """

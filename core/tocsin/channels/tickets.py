@@ -134,7 +134,8 @@ class Tracker(ABC):
     """Lowercase names of the fields that Tocsin sets; `fields` must not contain them."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
-    """Time during which a search can miss a new ticket; None if the tracker supports a key."""
+    """Time during which a search can miss a new ticket; None if the tracker supports unique
+    keys."""
 
     status_batch: ClassVar[int] = 0
     """Maximum number of tickets for one call of `read_statuses`; 0 if you do not implement it."""
@@ -236,8 +237,8 @@ class Tracker(ABC):
     ) -> Sequence[str]:
         """Return the IDs of the tickets that a webhook of the receiver names.
 
-        Tocsin reads the statuses of the named tickets at the receiver, and uses nothing else of the
-        body. Before you parse the body, check that the webhook proves knowledge of
+        Tocsin reads the statuses of the named tickets at the receiver, and uses no other part of
+        the body. Before you parse the body, check that the webhook proves knowledge of
         `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
         implement this method, set `accepts_webhooks`.
         """

@@ -67,9 +67,9 @@ class IntakePage:
 class Intake(Configurable[S], ABC):
     """Base class of intakes, which accept pushes while the database is not available.
 
-    One instance serves the table [intake]. Keep each accepted push for a long time after Tocsin has
-    stored it. If an operator restores a backup of the database, Tocsin continues from an older
-    position.
+    One instance serves the table [intake]. Keep each accepted push for days after Tocsin has stored
+    it, because Tocsin continues from an older position after an operator restores a backup of the
+    database.
 
     All methods run in the event loop of the node, and must not block it.
     """

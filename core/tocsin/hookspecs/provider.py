@@ -36,7 +36,7 @@ from tocsin.shapes import RecordContract, ShapeRecorder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushRequest:
-    """A request to an endpoint for senders, before authentication.
+    """A request to an endpoint for pushes, webhooks or message buttons, before authentication.
 
     The endpoints are `/api/push/<provider>`, `/api/ticket-events/<destination>` and
     `/api/message-actions/<destination>`.
@@ -48,8 +48,8 @@ class PushRequest:
 
 
 class Capability(StrEnum):
-    """Optional capabilities. A provider has a capability if it overrides the method that is
-    listed.
+    """Optional capabilities of providers. A provider has a capability if it overrides the method
+    that is listed for the capability.
     """
 
     REFRESH = "refresh"
@@ -176,9 +176,9 @@ class Provider(Configurable[S], ABC):
     """The statuses that `set_status` can set, if it is implemented."""
 
     record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
-    """The fields that the mapping needs. A key is the name of a stream, for the records of this
-    stream, or a name of your choice, for details that you pass to `note_shapes` with this name.
-    Tocsin warns if fields are missing or change their type."""
+    """The fields that the mapping needs, by kind of record. For the records of a stream, the key is
+    the name of the stream. For details that you pass to `note_shapes`, choose a name, and pass the
+    same name as `kind`. Tocsin warns if a field is missing or changes its type."""
 
     retirements: ClassVar[Sequence[ApiRetirement]] = ()
     """The announced retirements of APIs that the provider uses. Tocsin warns about them."""
@@ -235,8 +235,8 @@ class Provider(Configurable[S], ABC):
         """Return the interval at which `read` advances the coverage of a stream.
 
         By default, returns the poll interval. Override this method for a stream that is read less
-        often. `tocsin prove` reports a stream that was not read for three intervals, or for an hour
-        if that is longer.
+        often. `tocsin prove` reports a stream that was not read for an hour or for three intervals,
+        whichever is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval
@@ -290,7 +290,7 @@ class Provider(Configurable[S], ABC):
         raise NotImplementedError
 
     def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
-        """Yield the contents of a pushed request. After Tocsin has stored them, it responds.
+        """Yield the contents of a pushed request. Tocsin stores the contents, and then responds.
 
         Tocsin stores each batch in a separate transaction before it requests the next batch. Raises
         `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be

@@ -29,7 +29,9 @@ class HttpResponse:
 
 
 class HttpClient(Protocol):
-    """Guarded HTTP client that limits sizes and times, and ignores redirects and cookies."""
+    """Guarded HTTP client that limits the size and time of responses, and ignores redirects and
+    cookies.
+    """
 
     def check_url(self, url: str) -> None:
         """Check without network access whether requests to `url` are allowed.
@@ -41,8 +43,8 @@ class HttpClient(Protocol):
     async def vet_url(self, url: str) -> None:
         """Check whether requests to `url` and to the addresses of its host name are allowed.
 
-        Raises `Misconfigured` with the reason if they are not allowed. Allows a name that does not
-        resolve yet.
+        Raises `Misconfigured` with the reason if they are not allowed. A host name that does not
+        resolve yet is allowed.
         """
         ...
 

@@ -51,10 +51,10 @@ class AnswerCondition(_ContractModel):
 
 
 class AnswerRules(_ContractModel):
-    """Rules that interpret the receiver's responses, in addition to their statuses."""
+    """Rules by which Tocsin interprets the receiver's responses, in addition to their status."""
 
     success: tuple[AnswerCondition, ...] = ()
-    """The conditions that a 2xx response must all meet to count as a success."""
+    """The conditions, all of which a 2xx response must meet to count as a success."""
     accepted: tuple[Status, ...] = ()
     """The 2xx statuses that prove receipt without the event ID. If this tuple or `event_id` is set,
     Tocsin retries after a response with any other 2xx status, unless the response contains the
@@ -62,7 +62,7 @@ class AnswerRules(_ContractModel):
     event_id: Pointer | None = None
     """The location of the event ID in a 2xx response, which proves receipt."""
     text: str | None = None
-    """The text that a 2xx response must have to count as a success."""
+    """The body that a 2xx response must have to count as a success."""
     remote_id: Pointer | None = None
     """The location of the receiver's ID for the created object, required in a 2xx response."""
     known: AnswerCondition | None = None
@@ -103,7 +103,7 @@ class Contract(_ContractModel):
     settings: Mapping[str, Json] = Field(default_factory=dict)
     """Further settings for a destination, such as the receiver's rate limit."""
     notes: tuple[str, ...] = ()
-    """Setup notes for the receiver, a sentence or two each."""
+    """Setup notes for the receiver, each one or two sentences long."""
     largest: int = Field(default=65_536, ge=1, le=262_144)
     """The maximum size of a body in bytes."""
     severity: Mapping[Severity, str | int | float] = Field(default_factory=dict)

@@ -158,8 +158,8 @@ class Delivery:
     """Latest possible start of earlier attempts, including attempts of nodes that crashed; None if
     there was no earlier attempt. A search might not find the results of these attempts yet."""
     previous_remote_id: str | None = None
-    """The receiver's ID of the object from an earlier success of this delivery, if the delivery is
-    replayed; otherwise, None."""
+    """If the delivery is replayed, the receiver's ID of the object from the last successful
+    attempt; otherwise, None."""
     related: Mapping[str, str] = field(default_factory=dict)
     """Remote IDs by subject, from earlier deliveries about subjects that are related to the
     event."""
@@ -185,8 +185,8 @@ class Receipt:
     remote_url: str | None = None
     """The URL at which people open the object."""
     closed: tuple[str, ...] = ()
-    """Remote IDs of the objects that this attempt closed, or that an earlier attempt may have
-    closed."""
+    """Remote IDs of the objects that this attempt closed, or that an earlier attempt might
+    have closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

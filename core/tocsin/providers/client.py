@@ -126,8 +126,8 @@ _MAX_PATH = 80
 
 
 class ApiSettings(PluginSettings):
-    """Settings of an HTTP API client. Among your base classes, list the settings of your plugin's
-    kind before `ApiSettings`.
+    """Settings of an HTTP API client. In the list of base classes, put the settings of your
+    plugin's kind before `ApiSettings`.
     """
 
     url: ServerUrl = Field(description="Base URL of the API, such as https://siem.example.com.")
@@ -183,9 +183,9 @@ class ApiResponse:
 class Api:
     """Sends requests to one server, below its base URL.
 
-    `Api` calls `sign_in` before the first request, before a request if the grant expires within a
-    minute, and once for each request that gets a response with status 401. In `sign_in`, send
-    requests with `signed=False`.
+    `Api` calls `sign_in` before the first request, and before any other request if the grant
+    expires within a minute. If a response has status 401, `Api` calls `sign_in` and sends the
+    request once more. In `sign_in`, send requests with `signed=False`.
     """
 
     def __init__(
@@ -202,7 +202,10 @@ class Api:
         self._signing_in = asyncio.Lock()
 
     async def get(self, path: str, **query: Any) -> ApiResponse:
-        """Send a GET request without query parameters that are None, and return the response."""
+        """Send a GET request, and return the response.
+
+        Query parameters that are None are omitted.
+        """
         return await self.request("GET", path, query=query)
 
     async def request(

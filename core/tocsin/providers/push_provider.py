@@ -43,7 +43,7 @@ class PushProvider(Provider[S]):
 
         token: SecretStr | None = Field(
             default=None,
-            description="Token of the senders, at least 16 characters. They send it as "
+            description="Token of the senders, at least 16 characters. Senders send the token as "
             "`Authorization: Bearer <token>`, or as the password of `Authorization: "
             "Basic`.",
         )
@@ -108,8 +108,8 @@ class PushProvider(Provider[S]):
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:
         """Authenticate a request by its token.
 
-        Returns None if the request has a signature instead, because only the body shows whether the
-        signature is valid.
+        Returns None if the request has a signature instead of a token, because a signature can be
+        verified only together with the body.
         """
         if self._shows_token(headers):
             return True
@@ -117,7 +117,7 @@ class PushProvider(Provider[S]):
 
     @abstractmethod
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
-        """Parse the body of a request; raises `Refused` if it is invalid.
+        """Parse the body of a request; raises `Refused` if the body is invalid.
 
         Use `received_at` as the time of incidents without a time. The request can be hours old,
         because an intake can keep requests until the database is available.

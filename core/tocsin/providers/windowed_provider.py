@@ -38,11 +38,12 @@ class WindowedProvider(Provider[S]):
     """Base class of providers that query changes in time windows.
 
     Both ends of a window stay fixed until the last page of the window is stored. Windows overlap,
-    so that the provider misses no simultaneous or late changes. It compares the contents of
-    records, and skips a record that it has already returned with the same content. If two
-    consecutive reads fail with `Broken`, the next read splits the window until it finds the seconds
-    that cannot be read. If it can read other seconds, the provider reports the failing seconds as
-    lost and continues. Tocsin retries lost seconds later, as a backfill.
+    so that the provider misses no simultaneous or late changes. The provider compares the contents
+    of records, and skips a record that it has already returned with the same content.
+
+    If two consecutive reads fail with `Broken`, the next read splits the window until it finds the
+    seconds that cannot be read. If other seconds can be read, the provider reports the failing
+    seconds as lost and continues. Tocsin retries lost seconds later, as a backfill.
     """
 
     class Settings(Provider.Settings):

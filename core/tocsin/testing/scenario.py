@@ -52,7 +52,7 @@ class ScheduledFault:
     skew: timedelta | None = None
     """The new offset of the SIEM's clock."""
     poisons: bool = False
-    """Whether every page with the next incident that changes fails for an hour."""
+    """Whether every page that contains the next changed incident fails for an hour."""
 
 
 class Scenario:

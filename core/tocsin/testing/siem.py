@@ -74,7 +74,7 @@ class Siem:
         return self.clock.now() + self.skew
 
     def put(self, case: Case) -> Case:
-        """Store a new version, given with true times, and return it with the SIEM's times.
+        """Store a new version with true times, and return the version with the SIEM's times.
 
         A version never has an earlier time than the previous version, even if the SIEM's clock was
         set back.
@@ -137,7 +137,7 @@ class Siem:
         return [self._as_shown(version, now) for version in shown]
 
     def log(self, log_event: LogEvent) -> LogEvent:
-        """Store a log event, given with the true time, and return it with the SIEM's time."""
+        """Store a log event with the true time, and return the event with the SIEM's time."""
         kept = replace(log_event, occurred_at=log_event.occurred_at + self.skew)
         insort(self._log, kept, key=_occurred_at)
         return kept

@@ -89,7 +89,7 @@ class Simulator(VendorApi):
         return token
 
     def has_session(self, token: str) -> bool:
-        """Return whether a session token is valid, wherever the request contains it."""
+        """Return whether a session token from any part of a request is valid."""
         ends = self._sessions.get(token)
         return ends is not None and ends > self.siem.clock.now()
 

@@ -78,7 +78,7 @@ class EnricherSuite(EventLoopRules):
             await harness.enricher.check()
 
     def served_harness(self) -> EnricherHarness:
-        """Return a harness for the enricher; skip the rule if it sends no requests."""
+        """Return a harness for the enricher; skip the rule if the enricher sends no requests."""
         return self.harness() if self.routes() else does_not_apply("the enricher sends no requests")
 
 

@@ -260,7 +260,10 @@ class Conformance(EventLoopRules):
         return (incident.title, incident.status) == (case.title, case.status)
 
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a malformed version of a record, which is still a record but cannot be parsed."""
+        """Return a malformed version of a record, which cannot be mapped to an incident.
+
+        By default, replaces each value with an object.
+        """
         return {name: {"unexpected": value} for name, value in record.items()}
 
     @abstractmethod

@@ -46,7 +46,7 @@ class ObjectChannelSuite(ChannelSuite):
 
 
 class ObjectChannelHarness(ChannelHarness):
-    """One test run of a channel; `async with` sets it up and cleans up.
+    """One test run of a channel; `async with` sets up the run and cleans up after it.
 
     In the same way as the service, `bring` repeats attempts to deliver an event until one succeeds,
     and stores the receiver's ID for the object of each subject.
@@ -106,7 +106,7 @@ class ObjectChannelHarness(ChannelHarness):
     ) -> Receipt:
         """Return the receipt of an event after as many attempts as necessary.
 
-        With `remember=False`, the node crashes before it records the result.
+        With `remember=False`, simulates a node that crashes before it records the result.
         """
         for _ in range(_TRIES):
             claimed_at = self.clock.now()
