@@ -24,7 +24,7 @@ class IncidentFilter:
     entity: str | None = None
     """Value of an entity of any kind, in any spelling of it."""
     technique: str | None = None
-    """ATT&CK technique ID, which includes its sub-techniques."""
+    """ATT&CK technique ID, including its sub-techniques."""
     occurred_since: datetime | None = None
     occurred_until: datetime | None = None
 

@@ -43,7 +43,7 @@ class ChangeType(Vocabulary):
 
 
 class DeliveryType(Vocabulary):
-    """Types of deliveries: the four events, and the followed changes."""
+    """Types of deliveries: the four event types, and the types of changes."""
 
     INCIDENT_ALERT = "incident-alert"
     INVESTIGATION_COMPLETED = "investigation-completed"

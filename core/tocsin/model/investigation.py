@@ -42,7 +42,7 @@ class Phase(Vocabulary):
 
 
 class QueryOutcome(Vocabulary):
-    """Outcome of a question."""
+    """Outcome of a query."""
 
     ANSWERED = "answered"
     UNAVAILABLE = "unavailable"

@@ -24,7 +24,7 @@ class RemoteStatus:
 
 
 class StatusMismatch(Vocabulary):
-    """How a remote object does not match its incident."""
+    """Kind of mismatch between a remote object and its incident."""
 
     OBJECT_CLOSED = "object-closed"
     """The object is closed, the incident is not."""

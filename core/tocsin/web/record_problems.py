@@ -43,7 +43,7 @@ UNAUTHORIZED_PUSH = ProblemType(
 UNAUTHORIZED_WEBHOOK = ProblemType(
     "invalid-webhook-credential",
     401,
-    "The signature or secret of the webhook is not valid.",
+    "The signature or secret of the request is not valid.",
     path=f"/api/ticket-events/{DESTINATION}",
 )
 METRICS_TOKEN_REQUIRED = ProblemType(

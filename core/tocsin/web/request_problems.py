@@ -115,7 +115,7 @@ INVALID_REQUEST = ProblemType(
 INVALID_IDEMPOTENCY_KEY = ProblemType(
     "invalid-idempotency-key",
     400,
-    "Idempotency-Key must contain one key of 1 to 255 printable characters.",
+    "Idempotency-Key must contain one key of 1 to 255 printable ASCII characters.",
     path="/api/admin/api-keys",
 )
 IDEMPOTENCY_KEY_REUSED = ProblemType(

@@ -25,8 +25,8 @@ Send an API key in `X-API-Key`, or the access token of an API client as `Authori
 Each endpoint under `/api/v1` requires one scope. Endpoints under `/api/admin` require an admin \
 token instead.
 
-Errors are problem documents (RFC 9457), except that errors of the OAuth 2.0 endpoints follow \
-RFC 6749. Requests with unknown parameters or members are rejected. Times are in \
+Errors are problem documents (RFC 9457). Errors of the OAuth 2.0 endpoints follow RFC 6749 \
+instead. Requests with unknown parameters or members are rejected. Times are in \
 ISO 8601 and in UTC. The maximum size of a body is 64 KiB. It is 2 MiB for webhooks and buttons, \
 and 16 MiB for pushes unless the settings of the provider contain another limit. Later versions \
 can add members to responses: ignore members that you do not know.

@@ -67,7 +67,7 @@ HEADERS: dict[str, Any] = {
         '"credential";r=599;t=1',
     ),
     REPLICA_LAG: _header(
-        "Maximum number of seconds by which a response from a read replica is "
+        "Maximum number of seconds by which a response from a read replica can be "
         "outdated. Absent if the primary answered.",
         "0.8",
         pattern="^[0-9]+\\.[0-9]$",

@@ -99,7 +99,7 @@ TAGS = (
     ),
     EndpointTag(
         "Suppressions",
-        "Rules that keep matching events from destinations until the rule ends.",
+        "Rules that keep matching events from destinations until the rules end.",
         ("/api/admin/suppressions",),
     ),
     EndpointTag(

@@ -42,7 +42,7 @@ def list_console_sessions(connection: Connection, call: RequestContext) -> Respo
 
 
 def delete_console_session(connection: Connection, call: RequestContext) -> Response:
-    """End a console session. The next request of its browser gets the sign-in page."""
+    """End a console session. The next request from its browser gets the sign-in page."""
     id_, now = call.path["console_session_id"], call.services.clock.now()
     principal = credentials.end_session_by_id(connection, id_, now)
     if principal is None:

@@ -118,14 +118,17 @@ def list_destinations(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_destination(connection: Connection, call: RequestContext) -> Response:
-    """Return a destination, even a deleted one, with its numbers of pending and dead deliveries."""
+    """Return a destination, even if deleted, with the numbers of pending and dead deliveries."""
     destination = find_destination(connection, call)
     counts = delivery.count_waiting(connection, destination.name)
     return Response(represent_destination(connection, destination, call) | counts)
 
 
 def update_destination(connection: Connection, call: RequestContext) -> Response:
-    """Update, disable or enable a destination, and return it. Settings end an automatic stop."""
+    """Update, disable or enable a destination, and return it.
+
+    New settings end an automatic stop.
+    """
     body: DestinationChange = call.body
     change: ValidatedChange | None = call.prepared
     destination = (find_changeable if body.settings else find_living)(connection, call, lock=True)

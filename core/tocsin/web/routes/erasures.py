@@ -37,7 +37,7 @@ async def erase(call: RequestContext) -> dict[str, Any]:
 
 
 def create_erasure(_connection: Connection, call: RequestContext) -> Response:
-    """Return the receipt of an erasure, which has its own audit entry."""
+    """Erase an entity from all stored data, and return the receipt."""
     return Response(call.prepared)
 
 

@@ -104,7 +104,7 @@ def update_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def delete_person(connection: Connection, call: RequestContext) -> Response:
-    """Delete a person with their passkeys and saved views; return the deleted person."""
+    """Delete a person with their passkeys, saved views and sessions, and return the person."""
     person = _find(connection, call, lock=True)
     change = AuditedChange(target=person.principal)
     response = _respond(connection, call, person, change)

@@ -46,7 +46,7 @@ _SUSPENDED_RETRY = {"Retry-After": "10"}
 async def push_incidents(call: RequestContext) -> Response:
     """Accept incidents from another system.
 
-    With the status 200, Tocsin has stored the incidents. With 202, the intake keeps them until
+    After status 200, Tocsin has stored the incidents. After 202, the intake keeps them until
     Tocsin stores them: `new` and `changed` are null, and an `Idempotency-Key` identifies the push
     for ten minutes. If you receive no response, you can safely send the push again. Tocsin
     quarantines a payload that it cannot parse, with the reason. If the node is suspended, or a

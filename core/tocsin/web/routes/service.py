@@ -95,9 +95,9 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tocsin"'}
 async def get_metrics(call: RequestContext) -> Response:
     """Return the node's metrics in the Prometheus text format.
 
-    If `TOCSIN_METRICS_TOKEN` is set, `Authorization: Bearer` must contain it (401), and a failure
-    counts as a failed authentication (429). Otherwise, only direct callers on the same machine have
-    access, not callers through a proxy (403).
+    If `TOCSIN_METRICS_TOKEN` is set, send it as `Authorization: Bearer`. A wrong token counts as a
+    failed authentication. If it is not set, only direct callers on the same machine have access,
+    not callers through a proxy.
     """
     if (token := call.services.metrics_token) is not None:
         await _require(token, call)

@@ -139,7 +139,7 @@ class OutstandingDelivery(DeliveryStatusItem):
 
 
 class UnexplainedItem(ResponseModel):
-    """An anomaly: something that the records do not explain."""
+    """An anomaly that the records do not explain."""
 
     kind: str = Field(json_schema_extra={"enum": [*accounting.ANOMALY_KINDS]})
     what: str

@@ -167,8 +167,7 @@ class DestinationItem(ResponseModel):
     state: DestinationState
     reason: StopReason | None = Field(description="Reason why the destination is not active.")
     detail: str | None = Field(
-        description="Last response of the receiver. For a manual stop, the person, the end and "
-        "the reason."
+        description="Last response of the receiver. For a manual stop, its author, end and reason."
     )
     stop: CurrentStop | None = Field(description="Current emergency stop, if any.")
     settings: dict[str, Any] = Field(description="Settings as written, without secrets.")

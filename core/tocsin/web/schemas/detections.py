@@ -51,5 +51,5 @@ class DetectionList(ResponseModel):
     """Detections, ordered by their number of false positives."""
 
     detections: list[DetectionItem] = Field(
-        description="Detections, those with the most false positives first."
+        description="Detections, by descending number of false positives."
     )

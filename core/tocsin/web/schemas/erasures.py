@@ -80,6 +80,6 @@ class ErasureReceipt(ResponseModel):
         "them."
     )
     sent: list[SentCopy] = Field(
-        description="Deliveries and comments that already sent the value. Erase the value in the "
+        description="Sent deliveries and comments that contain the value. Erase the value in the "
         "receiving systems, too."
     )

@@ -118,7 +118,7 @@ class GraphPathQuery(QueryModel):
 
 
 class GraphNode(ResponseModel):
-    """A node: an entity, or an incident, session or technique, whose value is its number or ID."""
+    """A node. The value of an incident, session or technique is its number or ID."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"value": "203.0.113.7"}
 

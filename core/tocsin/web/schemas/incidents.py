@@ -112,7 +112,7 @@ class IncidentQuery(QueryModel):
     )
     technique: Annotated[_Filter, StringConstraints(to_upper=True)] | None = Field(
         default=None,
-        description="Filter by ATT&CK technique ID, which includes its sub-techniques.",
+        description="Filter by ATT&CK technique ID, including its sub-techniques.",
     )
     since: Timestamp | None = Field(
         default=None, description="Only incidents that occurred at or after this time."

@@ -11,7 +11,7 @@ from tocsin.web.parsing import BodyModel
 
 
 class MessageActionForm(BodyModel):
-    """A request of a chat platform about a button that a person pressed."""
+    """A request that a chat platform sends when a person presses a button."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -43,7 +43,7 @@ class NewPasskeyLink(BodyModel):
 
 
 class PasskeyLink(ResponseModel):
-    """A link with which a person can create one passkey, which also signs the person in."""
+    """A link for creating one passkey. The creation also signs the person in."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "ana",

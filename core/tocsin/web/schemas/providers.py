@@ -55,7 +55,7 @@ class DriftedField(ResponseModel):
     since: datetime = Field(
         description="Time of the first record in which the field is missing or has a wrong type."
     )
-    records: int = Field(description="Number of records that Tocsin sampled since this time.")
+    records: int = Field(description="Number of records sampled since the time in `since`.")
     appeared: list[str] = Field(
         description="New fields in the object that contains the field, which might replace it."
     )

@@ -106,7 +106,7 @@ class SessionSummary(ResponseModel):
     query: str
     persona: Persona
     provider: str | None
-    schedule_id: str | None = Field(description="Schedule of the run, if any.")
+    schedule_id: str | None = Field(description="Schedule that started the session, if any.")
     run: int = Field(description="Number of runs; 1 if there are no follow-ups.")
     progress: SessionProgress
     error: str | None = Field(description="Error message, if the session failed.")

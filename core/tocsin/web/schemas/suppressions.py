@@ -33,7 +33,7 @@ def _require_literal(value: str) -> str:
 
 
 class NewSuppressionRule(BodyModel):
-    """A new suppression rule. It needs a condition, and applies if all its conditions match."""
+    """A new suppression rule with at least one condition. It applies if all conditions match."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "pentest-2026",
@@ -113,7 +113,9 @@ class SuppressionItem(ResponseModel):
 class SuppressionQuery(QueryModel):
     """Filters and page of suppression rules."""
 
-    active: bool | None = Field(default=None, description="Only rules that have not ended.")
+    active: bool | None = Field(
+        default=None, description="If true, only rules that have not ended."
+    )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
 

@@ -181,7 +181,9 @@ class TriageResults(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {}
 
-    results: list[TriageResult] = Field(description="One result for each number, in order.")
+    results: list[TriageResult] = Field(
+        description="One result for each number, in the order of `numbers`."
+    )
 
 
 class NewComment(BodyModel):
