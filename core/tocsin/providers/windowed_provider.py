@@ -56,8 +56,8 @@ class WindowedProvider(Provider[S]):
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="Time before the end of the previous window that the next window also "
-            "covers, to find changes that the SIEM shows late.",
+            description="Overlap of two consecutive windows, to find changes that the SIEM shows "
+            "late.",
         )
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),

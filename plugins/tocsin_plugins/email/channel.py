@@ -54,7 +54,7 @@ class EmailSettings(Channel.Settings):
         default=None, description="Recipient of replies; the sender by default."
     )
     template: str = Field(
-        default="email", description="Receiver whose templates render subject and body."
+        default="email", description="Receiver whose templates render the subject and the body."
     )
     digest: Duration | None = Field(
         default=None,

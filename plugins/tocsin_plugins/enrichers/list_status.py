@@ -104,7 +104,7 @@ ROUTES = (
     Route(
         path="/lists",
         access="admin",
-        summary="List the lists of entities",
+        summary="List the entity lists",
         handler=get_lists,
         response=ListStatuses,
     ),

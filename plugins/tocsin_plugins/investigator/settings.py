@@ -28,19 +28,19 @@ class Weights(BaseModel):
         default=25, ge=-100, le=100, description="Sources that rate an entity as bad."
     )
     agreement: float = Field(
-        default=5, ge=-100, le=100, description="Several sources that agree on that."
+        default=5, ge=-100, le=100, description="Several sources that agree that an entity is bad."
     )
     disagreement: float = Field(
         default=0, ge=-100, le=100, description="Sources that contradict each other."
     )
     success_after_failures: float = Field(
-        default=45, ge=-100, le=100, description="A successful logon after failed ones."
+        default=45, ge=-100, le=100, description="A successful logon after failed logons."
     )
     attack_sequence: float = Field(
         default=25, ge=-100, le=100, description="Steps of an attack in the order of ATT&CK."
     )
     callback: float = Field(
-        default=20, ge=-100, le=100, description="An internal entity that contacted a bad one."
+        default=20, ge=-100, le=100, description="An internal entity that contacted a bad entity."
     )
     lateral_movement: float = Field(
         default=20, ge=-100, le=100, description="One origin that reached several internal hosts."

@@ -50,7 +50,7 @@ _NOTHING = object()
 
 
 class Webhook(Channel[WebhookSettings]):
-    """Posts each event with signatures; any 2xx response confirms delivery."""
+    """Posts each event with signatures; by default, any 2xx response confirms the delivery."""
 
     async def start(self) -> None:
         """Raise `Misconfigured` for a URL that can never be requested."""

@@ -57,8 +57,7 @@ class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
     overlap: Duration = Field(
         default=timedelta(hours=1),
         le=timedelta(days=7),
-        description="Time before the end of the previous window that the next window also covers, "
-        "to find detections that appear late.",
+        description="Overlap of two consecutive windows, to find detections that appear late.",
     )
 
     @model_validator(mode="before")

@@ -74,8 +74,8 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
     overlap: Duration = Field(
         default=timedelta(minutes=15),
         le=timedelta(days=7),
-        description="Time before the end of the previous window that the next window also covers, "
-        "because incidents of Defender XDR arrive up to ten minutes late.",
+        description="Overlap of two consecutive windows, because incidents of Defender XDR arrive "
+        "up to ten minutes late.",
     )
     read_own: bool = Field(
         default=False,

@@ -76,14 +76,14 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
         default=timedelta(hours=1),
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Length of the clock intervals. Alerts from one rule on one agent within an "
-        "interval form one incident.",
+        description="Length of the fixed intervals by which Tocsin groups alerts. Alerts from one "
+        "rule on one agent within an interval form one incident.",
     )
     overlap: Duration = Field(
         default=timedelta(minutes=30),
         le=timedelta(days=7),
-        description="Time before the end of the previous window that the next window also covers, "
-        "to find alerts that reach the indexer late.",
+        description="Overlap of two consecutive windows, to find alerts that reach the indexer "
+        "late.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(timedelta(hours=1), timedelta(hours=6)),

@@ -91,7 +91,8 @@ class PluginKind(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "section": "destinations",
         "name": "Webhook",
-        "summary": "Posts each event with signatures; any 2xx response confirms delivery.",
+        "summary": "Posts each event with signatures; by default, any 2xx response confirms "
+        "the delivery.",
         "streams": [],
     }
 
@@ -144,7 +145,8 @@ class ChannelItem(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "plugin": "webhook",
-        "summary": "Posts each event with signatures; any 2xx response confirms delivery.",
+        "summary": "Posts each event with signatures; by default, any 2xx response confirms "
+        "the delivery.",
     }
 
     plugin: str
