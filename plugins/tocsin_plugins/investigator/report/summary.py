@@ -85,8 +85,8 @@ def state_verdict(conclusion: Conclusion) -> Statement:
     text = f"the verdict is {verdict} with {confidence} confidence; {score}"
     if not (main := _find_main_part(conclusion)):
         return state(f"{text} of 100{worst}", conclusion.scored)
-    why = f"its main part ({main.points:+g}): {main.statement.text}"
-    return state(f"{text} of 100{worst}, {why}", conclusion.scored, *main.statement.evidence)
+    why = f"The main part of the score is {main.points:+g}: {main.statement.text}"
+    return state(f"{text} of 100{worst}. {why}", conclusion.scored, *main.statement.evidence)
 
 
 def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
