@@ -17,8 +17,8 @@ class DriftGauges:
     ) -> None:
         self._fields = metrics.gauge(
             "tocsin_provider_drifted_fields",
-            "Fields that a provider requires, but that have been missing from its SIEM's "
-            "records for a day",
+            "Fields that have been missing from the records of a provider's SIEM, or have had "
+            "another type, for a day",
             "provider",
         )
         self._ends = metrics.gauge(
