@@ -132,7 +132,8 @@ class AbuseIpDb(Enricher[AbuseIpDbSettings]):
     def _summary(self, report: Mapping[str, Any], score: int) -> str:
         days = self.settings.max_age_days
         reports = number_field(report, "totalReports") or 0
-        count = f"Reported {reports:,} times" if reports else "Not reported"
+        times = "once" if reports == 1 else f"{reports:,} times"
+        count = f"Reported {times}" if reports else "Not reported"
         network = ", ".join(
             filter(None, (text_field(report, "isp"), text_field(report, "countryCode")))
         )

@@ -97,9 +97,8 @@ def _build_enrichment(entity: Entity, company: _Neighbors) -> Enrichment:
     parts = ["Related to one other entity" if count == 1 else f"Related to {count} other entities"]
     if with_others:
         were = "was" if len(with_others) == 1 else "were"
-        parts.append(
-            f"of which {len(with_others)} {were} in other incidents ({_list_some(others)})"
-        )
+        which = f"which {were}" if count == 1 else f"of which {len(with_others)} {were}"
+        parts.append(f"{which} in other incidents ({_list_some(others)})")
     return Enrichment(
         entity=entity,
         summary=", ".join(parts) + ("" if company.complete else "; there may be more"),
