@@ -37,8 +37,8 @@ def token(
     name: Annotated[
         str,
         typer.Option(
-            help="Name of the admin. Appears in the audit log, and as `created_by` of everything "
-            "that is created with the token."
+            help="Name of the admin. Appears in the audit log, and as `created_by` of all "
+            "objects that you create with the token."
         ),
     ] = "admin",
     expires_in: Annotated[
@@ -104,8 +104,8 @@ def revoke_all() -> None:
 def rotate_signing_keys() -> None:
     """Replace the keys that sign access tokens, and revoke all access tokens.
 
-    Use this command if a key might have leaked. It takes effect immediately on every node; API
-    clients must request new tokens. Routine rotation is automatic and does not revoke tokens.
+    Use this command if a key might have leaked. It takes effect immediately on every node. API
+    clients must then request new tokens. Routine rotation is automatic and does not revoke tokens.
     """
     settings = load_settings()
 

@@ -237,7 +237,7 @@ def release(
 ) -> None:
     """Send the deliveries and events that a restore put on hold.
 
-    Prints the numbers of these deliveries and events.
+    Prints how many deliveries and events the command released.
     """
     deliveries, events = run_on_database(
         load_settings(), lambda database: database.write(_release, destination)

@@ -1,4 +1,4 @@
-"""`tocsin completion`: static scripts for the completion of commands and options in shells."""
+"""`tocsin completion`: static scripts that complete commands and options in shells."""
 
 from __future__ import annotations
 

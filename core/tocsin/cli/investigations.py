@@ -119,7 +119,7 @@ def start(
     ] = Persona.ANALYST,
     provider: Annotated[
         str | None,
-        typer.Option(help="Investigate only data of this provider. Default: all providers."),
+        typer.Option(help="Investigate only data from this provider. Default: all providers."),
     ] = None,
     detach: Detach = False,
     as_json: AsJson = False,

@@ -23,7 +23,7 @@ Wide = Annotated[bool, typer.Option("--wide", help="Show all columns and complet
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a list; the first of a table identifies a record."""
+    """Columns of a list; the first column of a table identifies the record."""
 
     every: tuple[str, ...]
     """Columns of a line, and of a table with `--wide`."""

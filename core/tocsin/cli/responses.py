@@ -65,7 +65,7 @@ class _FieldProblem(BaseModel):
 
 
 class _ProblemDocument(BaseModel):
-    """Problem document (RFC 9457), as far as it is shown."""
+    """Displayed members of a problem document (RFC 9457)."""
 
     detail: str
     errors: list[_FieldProblem] = []

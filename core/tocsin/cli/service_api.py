@@ -40,7 +40,7 @@ AdminToken = Annotated[
         "--token",
         envvar="TOCSIN_ADMIN_TOKEN",
         help="Admin token. Prefer the environment variable, because other users of the machine can "
-        "see options.",
+        "see the options of running commands.",
     ),
 ]
 ApiKey = Annotated[
@@ -49,7 +49,7 @@ ApiKey = Annotated[
         "--api-key",
         envvar="TOCSIN_API_KEY",
         help="API key. Prefer the environment variable, because other users of the machine can see "
-        "options.",
+        "the options of running commands.",
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]

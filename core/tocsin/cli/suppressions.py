@@ -44,7 +44,8 @@ def create(
         str | None,
         typer.Option(
             metavar="PATTERN",
-            help="Only incidents whose whole title matches this pattern. * matches any text.",
+            help="Only incidents whose whole title matches this pattern. In the pattern, * matches "
+            "any text.",
         ),
     ] = None,
     entity: Annotated[

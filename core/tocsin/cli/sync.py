@@ -72,7 +72,7 @@ def backfill(
     alert: Annotated[
         bool,
         typer.Option(
-            "--alert", help="Send alerts for new incidents. By default, Tocsin sends no alerts."
+            "--alert", help="Send alerts for new incidents. By default, a backfill sends no alerts."
         ),
     ] = False,
     detach: Annotated[

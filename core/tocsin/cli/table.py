@@ -1,4 +1,4 @@
-"""Layout of records for a terminal: tables that fit its width, and one record in lines."""
+"""Layout of records for a terminal: tables that fit its width, and single records."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def lay_out_table(
     width: int | None,
     colors: bool,
 ) -> list[str]:
-    """Return the lines of a table of these members; without a width, nothing is left out.
+    """Return the lines of a table of these members; without a width, the table is complete.
 
-    With a width, columns without any value are left out, times and names are shortened, sentences
-    are wrapped, and the last columns are left out if the others would be too narrow.
+    With a width, the table omits columns without values, shortens times and names, and wraps
+    sentences. It omits the last columns if the others would be too narrow.
     """
     columns = [_make_column(name, records, is_short=width is not None) for name in names]
     if width is not None:
@@ -92,7 +92,7 @@ def lay_out_record(
 def lay_out_tree(
     nodes: Iterable[tuple[int, Mapping[str, Any]]], *, width: int | None, colors: bool
 ) -> list[str]:
-    """Return the members of each record behind each other, indented by its depth and wrapped."""
+    """Return the members of each record on wrapped lines, indented by the record's depth."""
     lines: list[str] = []
     for depth, record in nodes:
         indent, words = "  " * depth, []

@@ -95,7 +95,7 @@ def render(
 ) -> None:
     """Render the payload of a sample event for a receiver.
 
-    If the payload has several parts, prints a line with the name before each part.
+    If the payload has several parts, prints the name of each part on a line before the part.
 
     Exit status: 0 if the payload meets the receiver's contract, 1 if it does not or a template
     fails.

@@ -40,7 +40,7 @@ def examine_clock(area: Area) -> None:
 
 
 def examine_disks(area: Area, settings: Settings, retention: RetentionSettings) -> None:
-    """Find the folders that Tocsin writes to whose disks are nearly full."""
+    """Find nearly full disks among those to which Tocsin writes."""
     url = parse_url(settings.database)
     folders = {"TOCSIN_DATA_DIR": settings.data_dir}
     if is_sqlite(url):
