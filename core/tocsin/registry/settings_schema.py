@@ -26,7 +26,12 @@ _WORDS = {
     "boolean": "true or false",
     "object": "table",
 }
-_BOUNDS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+_BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "more than",
+    "maximum": "at most",
+    "exclusiveMaximum": "less than",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +115,30 @@ def _list_alternatives(schema: Any, definitions: Mapping[str, Any]) -> list[_Alt
     return [(schema, definitions)]
 
 
-def _describe_type(schema: Any, definitions: Mapping[str, Any]) -> str:
+def _describe_type(schema: Any, definitions: Mapping[str, Any], *, in_table: bool = False) -> str:
     alternatives = _list_alternatives(schema, definitions)
-    return " or ".join(dict.fromkeys(_describe_plain_type(*each) for each in alternatives))
+    described = (_describe_plain_type(*each, in_table=in_table) for each in alternatives)
+    return " or ".join(dict.fromkeys(described))
 
 
-def _describe_plain_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+def _describe_plain_type(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], *, in_table: bool
+) -> str:
+    """Return the description of one alternative; of a table in a table, without its members."""
     if schema.get("format") == "password":
         return _SECRET
     if "enum" in schema or "const" in schema:
         return "one of " + ", ".join(map(_format_toml, schema.get("enum", [schema.get("const")])))
     kind = schema.get("type")
     if kind == "array":
-        return f"list of {_describe_type(schema.get('items', {}), definitions)}"
-    if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
-        return f"table of {_describe_type(schema['additionalProperties'], definitions)}"
-    bounds = "".join(f" {sign} {schema[name]}" for name, sign in _BOUNDS.items() if name in schema)
+        items = schema.get("items", {})
+        return f"list of {_describe_type(items, definitions, in_table=in_table)}"
+    members = schema.get("additionalProperties")
+    if kind == "object" and isinstance(members, Mapping) and not in_table:
+        return f"table of {_describe_type(members, definitions, in_table=True)}"
+    limits = (f", {words} {schema[name]}" for name, words in _BOUNDS.items() if name in schema)
     example = f" such as {_format_toml(schema['examples'][0])}" if schema.get("examples") else ""
-    return _WORDS.get(str(kind), "anything") + bounds + example
+    return "".join((_WORDS.get(str(kind), "anything"), example, *limits))
 
 
 def _describe_default(field: FieldInfo) -> str | None:

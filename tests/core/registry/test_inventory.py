@@ -201,7 +201,7 @@ def told(model: type[PluginSettings] = Settings):
         ("steps", 'list of text such as "30s"', '["5s", "2d"]'),
         ("none", "text", '"0s"'),
         ("mode", 'one of "on", "öff"', None),
-        ("size", "whole number >= 1 < 9", "3"),
+        ("size", "whole number, at least 1, less than 9", "3"),
         ("network", 'text such as "10.20.0.0/16"', None),
         ("ratio", "whole number or number", "0.5"),
         ("odd", "anything", None),
