@@ -81,7 +81,7 @@ def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
             detail = f"pushes were refused ({failure['outcome']}): {failure['reason']}"
             yield represent_anomaly("refused-push", what, failure["from"], detail)
     for silent in reading.silent:
-        detail = "not read since, and no failure was recorded"
+        detail = "no read since then, and no failure was recorded"
         what = f"{silent['provider']}/{silent['stream']}"
         yield represent_anomaly("silent", what, silent["read_at"], detail)
 

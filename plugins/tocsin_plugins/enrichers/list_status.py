@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field
 from tocsin import ConsolePage, ConsoleSection, ExtensionRequest, Metric, OperatorError, Route
 from tocsin_plugins.enrichers.lists import Lists, select_reader
 
-commands = typer.Typer(no_args_is_help=True, help="Check lists of entities.")
+commands = typer.Typer(no_args_is_help=True, help="Check entity lists.")
 
 
 @commands.callback()
 def _root() -> None:
-    """Check lists of entities."""
+    """Check entity lists."""
 
 
 @commands.command("check-list")

@@ -48,8 +48,8 @@ async def _respond(call: RequestContext, name: str, action: MessageAction) -> st
     if action.person is None:
         _log.warning("button refused", destination=name, user=action.user_id)
         return (
-            "You cannot triage incidents with these buttons. To allow this, the operator of Tocsin "
-            f"must add your user ID {action.user_id} to `people` of the destination {name}."
+            "You cannot triage incidents with these buttons. To give you access, the operator of "
+            f"Tocsin must add your user ID {action.user_id} to `people` of the destination {name}."
         )
     if action.button is None:
         return "This button is no longer valid. Use the latest message, or the console of Tocsin."
