@@ -46,9 +46,9 @@ class Fault(StrEnum):
     SLOW = auto()
     """No response until the client gives up."""
     REVOKED = auto()
-    """All sessions are revoked: 401 until the next sign-in."""
+    """The SIEM revokes all sessions: 401 until the next sign-in."""
     RESTARTED = auto()
-    """The connection breaks without a response; sessions and page tokens are dropped."""
+    """The connection breaks without a response, and the SIEM drops its sessions and page tokens."""
     LOST = auto()
     """The SIEM processes the next request that is not a GET, and the response is lost."""
     EXPIRED_PAGE = auto()

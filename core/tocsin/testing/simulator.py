@@ -137,7 +137,7 @@ class Simulator(VendorApi):
         return case
 
     def show(self, case: Case) -> dict[str, Any]:
-        """Return the API's record of an incident; unreadable if the incident is malformed."""
+        """Return the API's record of an incident, which is unreadable if the case is malformed."""
         record = self.render(case)
         return _corrupt(record) if case.malformed else record
 
@@ -150,7 +150,7 @@ class Simulator(VendorApi):
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
     def show_log_event(self, log_event: LogEvent) -> dict[str, Any]:
-        """Return the API's record of a log event; unreadable if the log event is malformed."""
+        """Return the API's record of a log event, which is unreadable if the event is malformed."""
         record = self.render_log_event(log_event)
         return _corrupt(record) if log_event.malformed else record
 
