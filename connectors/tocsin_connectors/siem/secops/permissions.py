@@ -77,8 +77,9 @@ async def examine_curated_rules(client: SecOpsClient, now: datetime) -> CuratedR
         if refused.status not in NOT_COUNTED:
             raise
         problem = (
-            f"curated detections are not read, since {COUNT_CURATED} returned {refused.status}:"
-            f" grant the permission {COUNT} to the service account, or set curated_rules"
+            f"curated detections are not read, because {COUNT_CURATED} returned "
+            f"{refused.status}: grant the permission {COUNT} to the service account, or set "
+            "curated_rules"
         )
         return CuratedRules(problems=(problem,))
     if not rules:
