@@ -441,7 +441,7 @@ async def test_secrets_are_not_kept_for_another_server(api, admin, soar, url):
     before = await stored(api)
     mistakes = await wrong_change(admin, url=url)
     assert set(mistakes) == {"settings.headers", "settings.secret"}
-    assert "enter it again, or null" in mistakes["settings.headers"]
+    assert "enter the secret again or set it to null" in mistakes["settings.headers"]
     assert set(await wrong_change(admin, url=url, headers=None)) == {"settings.secret"}
     assert await stored(api) == before
 
