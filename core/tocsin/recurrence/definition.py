@@ -113,44 +113,44 @@ class ScheduleDefinition(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     query: QueryText = Field(
-        description="The question in plain language. It can contain entities, time ranges, terms "
+        description="Question in plain language. It can contain entities, time ranges, terms "
         "and incident numbers."
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
         default=Persona.ANALYST,
-        description="The audience, which determines the depth of the investigation.",
+        description="Audience of the report, which determines the depth of the investigation.",
     )
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="The only provider to query; by default, all providers."
     )
     cron: CronText | None = Field(
         default=None,
-        description="A cron expression (minute, hour, day of month, month, weekday) or a "
+        description="Cron expression (minute, hour, day of month, month, weekday) or a "
         "nickname such as `@daily`. Set either `cron` or `interval`.",
     )
     interval: Interval | None = Field(
         default=None,
         validate_default=True,
-        description="The interval between runs, instead of `cron`: from 10 seconds to 366 days.",
+        description="Interval between runs, instead of `cron`: from 10 seconds to 366 days.",
     )
     timezone: Annotated[str, Field(max_length=100), AfterValidator(_validate_zone)] = Field(
-        default="UTC", description="The time zone of `cron`, such as `Europe/Berlin`."
+        default="UTC", description="Time zone of `cron`, such as `Europe/Berlin`."
     )
     jitter: Annotated[_Strict, _duration_between(_SECOND, _DAY)] | None = Field(
         default=None,
-        description="The maximum random delay of each run. By default, there is no delay.",
+        description="Maximum random delay of each run. By default, there is no delay.",
     )
     starts_at: Moment | None = Field(
-        default=None, description="The start of the schedule, from which the intervals are counted."
+        default=None, description="Start of the schedule, from which intervals are counted."
     )
-    ends_at: Moment | None = Field(default=None, description="The end of the schedule.")
+    ends_at: Moment | None = Field(default=None, description="End of the schedule.")
     timeout: Annotated[_Strict, _duration_between(10 * _SECOND, _DAY)] = Field(
         default=timedelta(minutes=10),
-        description="The maximum duration of a run, after which it fails.",
+        description="Maximum duration of a run. A longer run fails.",
     )
     misfire_grace: Annotated[_Strict, _duration_between(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
-        description="The maximum delay of a run. A run that would start later is missed.",
+        description="Maximum delay of a run. A run that would start later is missed.",
     )
     overlap: Annotated[Overlap, any_case(Overlap)] = Field(
         default=Overlap.SKIP,
@@ -159,8 +159,8 @@ class ScheduleDefinition(BaseModel):
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
-        description="Consecutive failures after which Tocsin disables the schedule; by default, "
-        "`TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
+        description="Number of consecutive failures after which Tocsin disables the schedule; by "
+        "default, `TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(
         default=(), description="Labels for filtering."

@@ -95,9 +95,9 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tocsin"'}
 async def get_metrics(call: RequestContext) -> Response:
     """Return the node's metrics in the Prometheus text format.
 
-    If `TOCSIN_METRICS_TOKEN` is set, send it as `Authorization: Bearer`. A wrong token counts as a
-    failed authentication. If it is not set, only direct callers on the same machine have access,
-    not callers through a proxy.
+    If `TOCSIN_METRICS_TOKEN` is set, send it as `Authorization: Bearer`. The response to a wrong
+    token is 401, or 429 after too many failed authentications. If it is not set, only
+    callers on the same machine without a proxy have access. Other callers get 403.
     """
     if (token := call.services.metrics_token) is not None:
         await _require(token, call)

@@ -58,7 +58,7 @@ TotalRelation = Annotated[
     ),
 ]
 Search = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
-Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of results.")]
+Limit = Annotated[int, Field(ge=1, le=200, description="Maximum number of items.")]
 
 
 def cursor_field(kind: str) -> Any:

@@ -120,7 +120,7 @@ class IncidentQuery(QueryModel):
     until: Timestamp | None = Field(
         default=None, description="Only incidents that occurred before this time."
     )
-    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of results.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum number of items.")
     cursor: CursorField | None = Field(
         default=None, description="`next_cursor` of the previous page."
     )
