@@ -78,8 +78,8 @@ async def _find_sync_problems(
     remedy = "use a cluster of three servers and 3 replicas, or `sync_interval: always`"
     if settings.monitoring is None:
         yield (
-            "the stream has 1 replica, and without the setting `monitoring`, `tocsin check` cannot "
-            f"verify that the server writes each push to the disk; {remedy} and `monitoring`"
+            "the stream has 1 replica, and without `monitoring`, `tocsin check` cannot verify that "
+            f"the server writes each push to the disk; {remedy} and `monitoring`"
         )
         return
     try:
