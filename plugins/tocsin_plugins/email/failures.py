@@ -39,7 +39,7 @@ def build_failure(error: Exception, host: str, step: str) -> PluginFailure:
     code = error.code if isinstance(error, SMTPResponseException) else 0
     message = f"{host}: {step}: {_describe_error(error)}"
     if step == "DATA" and not code:
-        message += "; it may have arrived, so it will be sent again with the same Message-ID"
+        message += "; the email may have arrived, so the retry uses the same Message-ID"
     return TryLater(message, throttled=code == CLOSING, status=code if code > 0 else None)
 
 

@@ -58,8 +58,8 @@ class XsoarSettings(CaseChannel.Settings):
     )
     close_reason: CloseReason = Field(
         default="Resolved",
-        description="Close reason of the incidents that Tocsin closes. It must be configured in "
-        "XSOAR.",
+        description="Close reason of incidents that Tocsin closes. The reason must be configured "
+        "in XSOAR.",
     )
     close_as: Mapping[IncidentDisposition, CloseReason] = Field(
         default={},

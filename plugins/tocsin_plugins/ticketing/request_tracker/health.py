@@ -90,7 +90,9 @@ async def _find_queue(tracker: HttpTracker, name: str) -> str:
     found = expect_object(await tracker.ask("GET", f"{API}/queues", query=wanted))
     queues = expect_objects(found, "items")
     if not queues:
-        raise Misconfigured(f"project: no queue {name}, or the right SeeQueue is missing")
+        raise Misconfigured(
+            f"project: the queue {name} does not exist, or the right SeeQueue is missing"
+        )
     return expect_identifier(queues[0])
 
 
