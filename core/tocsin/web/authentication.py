@@ -156,7 +156,7 @@ class AccessControl:
         return is_secret and not self._authenticator.was_verified(credential)
 
     def _is_repeated(self, request: web.Request, address: str) -> bool:
-        """Return whether the address was rejected with it before: that costs no Argon2id run."""
+        """Return whether the address repeats a rejected credential; this needs no Argon2id run."""
         return self._rate_limits.is_repeated(address, request.get(PRESENTED))
 
     def _find_credential(self, request: web.Request, access: Access) -> Credential:
@@ -198,7 +198,7 @@ def _unauthorized(request: web.Request, access: Access, error: AuthenticationErr
 
 
 def _challenge(request: web.Request, access: Access) -> str:
-    """Return the challenge of RFC 9110 section 11.6.1: how to authenticate here."""
+    """Return the challenge (RFC 9110 section 11.6.1), which states how to authenticate."""
     # RFC 6750 section 3.1: an error code only if a token was sent
     error = ', error="invalid_token"' if hdrs.AUTHORIZATION in request.headers else ""
     bearer = f'Bearer realm="tocsin"{error}'

@@ -45,7 +45,7 @@ class ClientAddresses:
 
 
 def address_key(address: str) -> str:
-    """Return the key to limit an address by: an IPv6 address counts as its whole /64."""
+    """Return the key for the limits of an address: an IPv6 address counts as its /64 network."""
     parsed = _parse_address(address) if ":" in address else None
     if not isinstance(parsed, IPv6Address):
         return address

@@ -50,7 +50,7 @@ from tocsin.web.shared_results import SharedResults
 
 REQUEST_ID = "X-Request-Id"
 REPLICA_LAG = "Tocsin-Replica-Lag"
-"""Header field with the most seconds by which an answer from a replica is behind."""
+"""Header field with the maximum lag of a response from a replica, in seconds."""
 REQUEST_ID_KEY = web.RequestKey("request-id", str)
 """Key of a request's ID."""
 
@@ -70,12 +70,12 @@ class AccessRole(Enum):
 
 Access = Scope | AccessRole
 MAX_CONCURRENT_ENRICHMENTS = 4
-"""How many incidents a node enriches at once; each asks many remote services."""
+"""Maximum number of incidents that a node enriches at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadResult:
-    """Result of reading the files of a node again."""
+    """Result of reloading the files of a node."""
 
     changed: Sequence[str]
     """Settings and tables of `plugins.toml` that have changed and are in effect."""
@@ -86,7 +86,7 @@ class ReloadResult:
 
 
 class NodeStatus(Protocol):
-    """State of the node that the API runs on."""
+    """State of the node on which the API runs."""
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class NodeStatus(Protocol):
 
     @property
     def routing_hold(self) -> str | None:
-        """Why events wait instead of being routed, with the remedy; None if they are routed."""
+        """Reason why no events are routed, with the remedy; None if events are routed."""
 
     @property
     def drift(self) -> Sequence[str]:
@@ -110,7 +110,7 @@ class NodeStatus(Protocol):
 
     @property
     def suspension(self) -> str | None:
-        """Why it does not work; None while it does."""
+        """Reason why the node is suspended; None if it is not suspended."""
 
     @property
     def stalled(self) -> Sequence[str]:
@@ -118,16 +118,16 @@ class NodeStatus(Protocol):
 
     @property
     def degraded(self) -> Mapping[str, str]:
-        """Why plugin objects are degraded, by the paths of their tables."""
+        """Reasons why plugin objects are degraded, by the paths of their tables."""
 
     def find_objects(self, plugin: str) -> Mapping[str, Any]:
         """Return the running objects of a plugin, by the paths of their tables."""
 
     async def check_database(self) -> DatabaseFault | None:
-        """Return the fault that keeps the database from taking writes, None if it takes them."""
+        """Return the fault that prevents writes to the database; None if writes work."""
 
     async def reload(self) -> ReloadResult:
-        """Read the files of the node again; raises OperatorError, and then changes nothing."""
+        """Reload the files of the node; raises OperatorError without any change."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -136,7 +136,7 @@ class ApiServices:
 
     database: Database
     replica: ReadReplica | None = None
-    """Answers what may lag; None if the database does."""
+    """Replica for reads that may lag; None if the primary answers them."""
     clock: Clock
     hasher: Hasher
     admins: Admins
@@ -153,7 +153,7 @@ class ApiServices:
     enricher: IncidentEnricher
     eraser: Eraser
     enrichments: Semaphore = field(default_factory=partial(Semaphore, MAX_CONCURRENT_ENRICHMENTS))
-    """Limits how many incidents are enriched at once here."""
+    """Limits how many incidents this node enriches at the same time."""
     push_attempt_limits: PushAttemptLimits
     webhook_limits: WebhookLimits
     push_bodies: PushBodies = field(default_factory=PushBodies)
@@ -179,9 +179,9 @@ class ApiServices:
     environment: Environment = field(default_factory=Environment)
     """Internal and well-known entities."""
     shared_results: SharedResults = field(default_factory=SharedResults)
-    """What every user sees alike, computed once for all."""
+    """Results that are the same for every user, computed once for all."""
     no_investigator: str | None = None
-    """Why no investigator is configured; None if one is."""
+    """Reason why no investigator is configured; None if one is configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +234,7 @@ class Response:
     status: int | None = None
     change: AuditedChange | Sequence[AuditedChange] | None = None
     version: str | None = None
-    """What a read depends on, for its tag: changes that are stored. None to hash the content."""
+    """Version of the stored data that was read, for the tag; None to hash the content."""
 
     @property
     def changes(self) -> Sequence[AuditedChange]:
@@ -252,12 +252,12 @@ AsyncHandler = Callable[[RequestContext], Awaitable[Response]]
 
 
 class DirectRequest(NamedTuple):
-    """The target of a request, whose parts need no decoding."""
+    """The target of a request; its parts require no decoding."""
 
     target: str
     """The path and the query."""
     parameter: str
-    """What the path has in place of its parameter; empty where it has none."""
+    """Value of the parameter in the path; empty if the path has no parameter."""
     query: str
 
 
@@ -269,9 +269,9 @@ class DirectQuery(NamedTuple):
     values: Sequence[Any]
     """The other parameters."""
     render: Callable[[Sequence[Any]], DirectAnswer | None]
-    """Return the response by the other columns; None where they do not suffice."""
+    """Return the response from the other columns; None if they do not suffice."""
     otherwise: DirectQuery | None = None
-    """The statement that answers where this one does not suffice."""
+    """The statement to execute if this one does not suffice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +284,7 @@ class Endpoint:
     summary: str
     handler: TransactionHandler | AsyncHandler
     response: type[BaseModel] | None = None
-    """None where the response is not JSON."""
+    """None if the response is not JSON."""
     media_type: str = "application/json"
     query: type[QueryModel] = QueryModel
     body: type[BodyModel] | None = None
@@ -292,29 +292,29 @@ class Endpoint:
     is_form: bool = False
     """Whether the body is a form (`application/x-www-form-urlencoded`)."""
     is_brief: bool = False
-    """Whether its handler finds a few rows by their keys, which is not worth a thread."""
+    """Whether its handler only loads a few rows by their keys, so that no thread is necessary."""
     direct: Callable[[DirectRequest, ApiServices], DirectQuery | None] | None = None
-    """Returns how to answer a request with one statement, None where only the handler can.
+    """Returns the statement that answers a request; None if only the handler can answer it.
 
     Both give the same response to the same request.
     """
     may_lag: bool = False
-    """Whether a replica may answer it. Never where it shows credentials."""
+    """Whether a replica may answer it; never true if the response shows credentials."""
     prepare: Callable[[RequestContext], Awaitable[Any]] | None = None
     """Work before the transaction, such as hashing."""
     action: str | None = None
     """Action in the audit log."""
     role: ConsoleRole | None = None
-    """The least role that may use it in the console; None for `console_role` to decide."""
+    """Minimum role for its use in the console; if None, `console_role` decides."""
     idempotent: bool = False
-    """Whether it takes an Idempotency-Key."""
+    """Whether it accepts Idempotency-Key."""
     is_conditional: bool = False
-    """Whether it takes If-Match, which its handler checks."""
+    """Whether it accepts If-Match, which its handler checks."""
     shows_secret: bool = False
-    """Whether its response holds a secret that is shown once."""
+    """Whether its response contains a secret that is shown only once."""
     status: int = 200
     problems: tuple[ProblemType | OAuthProblem, ...] = ()
-    """Problems of its own, in addition to those of its access, query and body."""
+    """Problems in addition to the problems of its access, query and body."""
     other_statuses: tuple[int, ...] = ()
     """Other statuses with the same response."""
 

@@ -52,7 +52,7 @@ class _Route(NamedTuple):
 
 
 class DirectReads:
-    """Answers the usual requests of the endpoints that have a direct query."""
+    """Answers the usual requests to endpoints that have a direct query."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class DirectReads:
         ]
 
     def precede(self, handle: Handler) -> Handler:
-        """Return the handler that leaves to `handle` what is not answered here."""
+        """Return a handler that passes all other requests to `handle`."""
         if tracing.is_on():  # the application records the spans
             return handle
 
@@ -86,7 +86,7 @@ class DirectReads:
         return answer_or_handle
 
     async def _answer(self, request: web.Request) -> web.StreamResponse | None:
-        """Return the response, None if the application has to handle the request."""
+        """Return the response; None if the application must handle the request."""
         planned = self._plan(request)
         if planned is None:
             return None
@@ -113,7 +113,7 @@ class DirectReads:
         return None if row is None else self._keys.prove(key, row, self._services.clock.now())
 
     def _plan(self, request: web.Request) -> tuple[PresentedKey, Endpoint, DirectQuery] | None:
-        """Return the key of the caller, and what to read for which endpoint."""
+        """Return the key of the caller, and the query of the endpoint."""
         target = request.raw_path
         for route in self._routes:
             if found := route.match(target):
@@ -124,7 +124,7 @@ class DirectReads:
         return None
 
     def _find_key(self, request: web.Request) -> PresentedKey | None:
-        """Return the key that the request presents, None if the request is not a usual one."""
+        """Return the key in the request; None if the request is not a usual one."""
         headers = request.headers
         is_usual = (
             request.method == hdrs.METH_GET

@@ -141,4 +141,4 @@ ENDPOINTS = (
 
 _OF_THE_NODE = (service.get_health, service.get_readiness, service.get_metrics)
 NODE_ENDPOINTS = tuple(endpoint for endpoint in ENDPOINTS if endpoint.handler in _OF_THE_NODE)
-"""What a node answers that has no part in the API."""
+"""Endpoints of a node without the API role."""

@@ -53,9 +53,9 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{0,5})?")
 """The value of `Host`: a URL parser would accept more, such as credentials before a name."""
 _LOCAL = "localhost"
 _PROBES = frozenset({"/healthz", "/readyz"})
-"""Paths that answer under any name: probes use the address of the node."""
+"""Paths that are available under any host name, because probes use the node's address."""
 _SCRAPED = "/metrics"
-"""The path that answers under any name if a token protects it."""
+"""The path that is available under any host name if a token protects it."""
 UNTRACED = _PROBES | {_SCRAPED}
 """Paths whose requests are not recorded as spans."""
 _MISDIRECTED = 421
@@ -73,7 +73,7 @@ class ResponseHeaders:
 
     @property
     def plain(self) -> Mapping[str, str]:
-        """The fields of every response to a request without `Origin`, but its ID."""
+        """The fields of every response to a request without `Origin`, except the request ID."""
         fields = {**self._always, _CSP: _POLICY}
         return fields | {hdrs.VARY: hdrs.ORIGIN} if self._origins else fields
 
@@ -121,7 +121,7 @@ class HostCheck:
         self._names = frozenset(_normalize(URL(url).raw_host or "") for url in urls)
         self._has_metrics_token = has_metrics_token
         self.is_ours = lru_cache(_KNOWN_NAMES)(self._has_our_name)
-        """Whether a value of `Host` names this service: the same few with every request."""
+        """Returns whether a value of `Host` names this service (cached: few values occur)."""
 
     def require(self, request: web.Request) -> None:
         """Raise ProblemError (421, RFC 9110 section 15.5.20) if the request names another host."""

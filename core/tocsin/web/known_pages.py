@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 _SIZE = 32
 _LONGEST = 256 * 1024
-"""The most bytes of a page that is kept."""
+"""Maximum size of a page that is kept, in bytes."""
 
 
 class DirectAnswer(NamedTuple):

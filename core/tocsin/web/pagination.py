@@ -33,7 +33,7 @@ class ChangeCursor:
 
     @property
     def ascending(self) -> bool:
-        """Whether later changes follow."""
+        """Whether the cursor reads the changes in order."""
         return self.resume is None
 
     @property
@@ -53,7 +53,7 @@ class ChangeCursor:
 
     @classmethod
     def decode(cls, text: str) -> ChangeCursor:
-        """Return the cursor that `encode` made this text of; raises ValueError."""
+        """Return the cursor from the text that `encode` returned; raises ValueError."""
         match = _PLAIN.fullmatch(_decode(text))
         if match is None:
             raise ValueError("use an unchanged cursor from an earlier response")
@@ -84,7 +84,7 @@ class PageCursor:
 
     @property
     def number(self) -> int:
-        """The identifier as a number, 0 if it is none."""
+        """The identifier as a number; 0 if it is not a number."""
         return int(self.before) if self.before.isdigit() else 0
 
     @property
@@ -103,7 +103,7 @@ class PageCursor:
 
     @classmethod
     def decode(cls, kind: str, text: str) -> PageCursor:
-        """Return the cursor that `encode` made this text of for this list; raises ValueError."""
+        """Return the cursor from a text that `encode` returned for the list; raises ValueError."""
         match = _PAGE.fullmatch(_decode(text))
         if match is None or match[1].decode() != kind:
             raise ValueError("use the unchanged next_cursor of an earlier response")
@@ -112,7 +112,7 @@ class PageCursor:
 
 @dataclass(frozen=True, slots=True)
 class CompositeCursor:
-    """Position in a list that takes several texts and numbers."""
+    """Position in a list, which consists of several texts and numbers."""
 
     kind: str
     """One letter that identifies the list."""
@@ -168,7 +168,7 @@ class CountedPage(Protocol):
 
 
 def total_fields(page: CountedPage) -> dict[str, Json]:
-    """Return the members of a page that say how many records there are."""
+    """Return the members of a page that contain the number of records."""
     return {"total": page.total, "total_relation": "eq" if page.exact else "gte"}
 
 

@@ -22,7 +22,7 @@ from tocsin.web.request_problems import (
 )
 
 MAX_PARAMETERS = 50
-"""Parameters of a query; each wrong one costs time and is a line of the response."""
+"""Maximum number of parameters of a query; each wrong one takes time and a line of the response."""
 MAX_SHOWN_ERRORS = 50
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -40,7 +40,7 @@ class BodyModel(BaseModel):
 
 
 class ResponseModel(BaseModel):
-    """Base of all responses: no members beyond the model's."""
+    """Base of all responses; other members than those of the model are errors."""
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
 

@@ -26,7 +26,7 @@ CONTENT_TYPE = "application/problem+json"
 BODY_LIMIT = 64 * 1024
 """The longest body of a request, in bytes."""
 BODY_TIMEOUT = 30
-"""How many seconds a body may take to arrive."""
+"""Maximum time for a body to arrive, in seconds."""
 
 _STATUSES: Mapping[type[RequestError], int] = {
     InvalidInputError: 422,
@@ -81,7 +81,7 @@ class OAuthErrorDocument(BaseModel):
 
 
 class ProblemKind(Enum):
-    """Type and title of the problems that programs may want to tell apart beyond their status."""
+    """Type and title of problems that programs distinguish by more than their status."""
 
     GENERAL = "about:blank", ""
     MISSING_SCOPE = "/problems/missing-scope", "The credential lacks a scope"
@@ -123,7 +123,7 @@ class ProblemError(RequestError):
 
 
 class OAuthError(RequestError):
-    """An error of an OAuth 2.0 endpoint, reported in its own form (RFC 6749 section 5.2)."""
+    """An error of an OAuth 2.0 endpoint, reported in the format of RFC 6749 section 5.2."""
 
     def __init__(
         self,
@@ -144,17 +144,17 @@ class ProblemType:
     """One kind of problem: `error` takes the values of its detail."""
 
     name: str
-    """Names its example in the API's description."""
+    """Name of its example in the OpenAPI document."""
     status: int
     detail: str
     """A format string."""
     kind: ProblemKind = ProblemKind.GENERAL
     members: tuple[str, ...] = ()
-    """The values that are members of the document too."""
+    """Names of the values that are also members of the document."""
     example: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """The values that the API's description shows."""
+    """The values in the OpenAPI document."""
     path: str = "/api/v1/incidents/4711"
-    """The `instance` that the API's description shows."""
+    """The `instance` in the OpenAPI document."""
 
     def error(self, headers: Mapping[str, str] | None = None, /, **values: object) -> ProblemError:
         """Return the error to raise for these values."""
@@ -168,7 +168,7 @@ class ProblemType:
         return ProblemError(self.status, detail, members=members, headers=headers)
 
     def build_example(self) -> dict[str, object]:
-        """Return the document that the API's description shows."""
+        """Return the example in the OpenAPI document."""
         error = self.error(**self.example)
         return build_document(self.path, error.status, error.detail, error.members)
 
@@ -178,7 +178,7 @@ class OAuthProblem:
     """One kind of OAuth 2.0 error: `error` takes the values of its description."""
 
     name: str
-    """The error code, which also names its example in the API's description."""
+    """The error code, which is also the name of its example in the OpenAPI document."""
     detail: str
     status: int = 400
     example: Mapping[str, object] = field(default_factory=dict, hash=False)
@@ -189,17 +189,17 @@ class OAuthProblem:
         return OAuthError(self.name, detail, status=self.status, headers=headers)
 
     def build_example(self) -> dict[str, str]:
-        """Return the document that the API's description shows."""
+        """Return the example in the OpenAPI document."""
         return self.error(**self.example).content
 
 
 def domain_problem(name: str, error: RequestError, path: str) -> ProblemType:
-    """Return the problem that an error of the domain is reported as."""
+    """Return the problem that reports an error of the domain."""
     return ProblemType(name, find_status(error), str(error), path=path)
 
 
 def find_status(error: RequestError) -> int:
-    """Return the status of an error of the domain, 400 for a kind that has none of its own."""
+    """Return the status of an error of the domain; 400 if its kind has no specific status."""
     return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 400)
 
 
@@ -228,7 +228,7 @@ METHOD_NOT_ALLOWED = ProblemType(
 
 
 def describe_error(request: web.BaseRequest, error: Exception) -> ProblemError:
-    """Return the problem to report for any error; a bug is logged, and its details are kept."""
+    """Return the problem to report for any error; log an unexpected error with its details."""
     match error:
         case ProblemError():
             return error
@@ -261,7 +261,7 @@ def _describe_http_exception(error: web.HTTPException) -> ProblemError:
 
 
 def problem_response(request: web.BaseRequest, error: Exception) -> web.Response:
-    """Return the response to what a handler raised."""
+    """Return the response to an error that a handler raised."""
     if isinstance(error, OAuthError):
         headers = {**error.headers, "Cache-Control": "no-store", "Pragma": "no-cache"}
         return _json(error.content, error.status, headers, "application/json")
@@ -273,7 +273,7 @@ def problem_response(request: web.BaseRequest, error: Exception) -> web.Response
 
 
 def to_oauth_error(problem: ProblemError) -> OAuthError:
-    """Return a problem in the form of RFC 6749 section 5.2, which knows few statuses."""
+    """Return a problem in the format of RFC 6749 section 5.2, which has few error codes."""
     match problem.status:
         case 429 | 503:
             code = "temporarily_unavailable"

@@ -18,7 +18,7 @@ from tocsin.web.request_problems import TOO_MANY_FAILURES, TOO_MANY_REQUESTS
 FAILURE_DELAY = timedelta(seconds=1)
 """Delay of the response to an address that fails too often."""
 MAX_DELAYED_RESPONSES = 1_000
-"""How many responses are delayed at once; further ones are sent without delay."""
+"""Maximum number of concurrently delayed responses; others are sent without delay."""
 SECRET_QUOTA = Quota(per_minute=20, burst=20)
 """Secrets tried for one identifier by one address; each costs an Argon2id run."""
 PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)

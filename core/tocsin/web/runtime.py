@@ -79,7 +79,7 @@ class ApiRuntime:
     """None if no other node can share the database."""
 
     def loops(self) -> list[Coroutine[Any, Any, None]]:
-        """Return the loops to run beside the requests until they are cancelled."""
+        """Return the background loops, which run until they are cancelled."""
         services = self.services
         loops: list[Coroutine[Any, Any, None]] = [
             self.usage.run(),

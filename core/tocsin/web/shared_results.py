@@ -1,4 +1,4 @@
-"""Results that are computed once for all who ask for them within a moment."""
+"""Results that concurrent callers share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SharedResults:
         return cast("T", await asyncio.shield(known[1]))
 
     def expire(self) -> None:
-        """Forget all results, because something was changed: the next one shows it."""
+        """Discard all results after a change, so that the next result shows the change."""
         self._known.clear()
 
 

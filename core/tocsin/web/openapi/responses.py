@@ -1,4 +1,4 @@
-"""Error responses of the description, each described once and referred to by its name."""
+"""Error responses of the OpenAPI document, each defined once and referenced by its name."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _key(group: Group) -> tuple[Any, ...]:
 
 
 def _name_candidates(group: Group, endpoint: Endpoint, *, is_shared: bool) -> Iterator[str]:
-    """Yield the names for a response, the best first."""
+    """Yield the names for a response, best first."""
     status, problems, headers = group
     if isinstance(problems[0], OAuthProblem):
         name = f"OAuth{_camel_case(HTTPStatus(status).phrase)}"

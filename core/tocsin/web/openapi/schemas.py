@@ -86,7 +86,7 @@ def _example_models(endpoints: Sequence[Endpoint]) -> Iterator[Model]:
 
 
 def _list_unused(schemas: dict[str, Any], endpoints: Sequence[Endpoint]) -> list[str]:
-    """Return the names of the schemas that nothing refers to."""
+    """Return the names of the schemas without references."""
     queries = [query_schema(endpoint.query).get("properties", {}) for endpoint in endpoints]
     used = set(re.findall(_REFERENCE, repr([schemas, queries])))
     whole = {model.__name__ for model, _ in _models(endpoints)}

@@ -26,7 +26,7 @@ from tocsin.web.routes.destination_records import (
 from tocsin.web.schemas.destinations import SampleOutcome, SampleRequest, SettingsTest
 
 UNSAVED = "(new)"
-"""What audit entries call a destination that is not stored; no destination has this name."""
+"""Name of a destination that is not stored, in audit entries; no destination has this name."""
 
 
 async def send_sample(call: RequestContext) -> SampleResult:

@@ -38,12 +38,12 @@ class DocumentedOperation:
 
     @property
     def anchor(self) -> str:
-        """What links to it name."""
+        """Fragment of the URL of the operation."""
         return str(self.content["operationId"])
 
     @property
     def access(self) -> str:
-        """Who may call, or what scope is asked for."""
+        """The required scope or role."""
         match self.content["security"]:
             case []:
                 return "public"
@@ -61,13 +61,13 @@ class DocumentedOperation:
 
     @property
     def body(self) -> tuple[str, Mapping[str, Any]] | None:
-        """The media type and the content of the body, None where there is none."""
+        """The media type and the content of the body; None if there is no body."""
         contents = self.content.get("requestBody", {}).get("content", {})
         return next(iter(contents.items()), None)
 
 
 class ApiDocsPage:
-    """The description as the template reads it."""
+    """The OpenAPI document, for the template."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
@@ -88,12 +88,12 @@ class ApiDocsPage:
 
     @cached_property
     def events(self) -> list[DocumentedOperation]:
-        """Every event that is posted to others."""
+        """Every event that Tocsin posts to receivers."""
         webhooks = self.document["webhooks"].items()
         return [DocumentedOperation("POST", name, item["post"]) for name, item in webhooks]
 
     def resolve(self, schema: Schema) -> Schema:
-        """Return what a reference leads to; the schema itself where it is none."""
+        """Return the target of a reference, or the schema itself if it is not a reference."""
         found: Any = self.document
         if "$ref" not in schema:
             return schema
@@ -102,13 +102,13 @@ class ApiDocsPage:
         return dict(found)
 
     def example(self, content: Mapping[str, Any]) -> Any:
-        """Return the example of what has this schema, nothing where it has none."""
+        """Return the example of the schema of this content; None if there is no example."""
         return next(iter(self.resolve(content["schema"]).get("examples", ())), None)
 
     def successes(
         self, operation: DocumentedOperation
     ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
-        """Yield the status, the response and the content of every response that is no error."""
+        """Yield the status, the response and the content of every response that is not an error."""
         for status, response in operation.content["responses"].items():
             if "$ref" not in response:
                 yield status, response, next(iter(response.get("content", {}).values()), None)

@@ -198,7 +198,7 @@ def _render_page(
 
 
 class _PagePlan(NamedTuple):
-    """How a page is read; clients send the same query again and again."""
+    """The parsed query of a page; clients send the same query repeatedly."""
 
     query: DriverQuery
     values: tuple[Any, ...]

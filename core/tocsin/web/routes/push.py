@@ -39,7 +39,7 @@ _REFUSALS = {
     429: PushRefusal.CREDENTIALS,
     503: PushRefusal.TOO_MANY,
 }
-"""How a refused push is counted, by the status of its response."""
+"""Kinds of refused pushes for the metric, by the status of the response."""
 _SUSPENDED_RETRY = {"Retry-After": "10"}
 
 
