@@ -107,9 +107,9 @@ class Intake(Configurable[S], ABC):
     async def publish(self, push: IntakePush) -> IntakePosition:
         """Store a push safely, and return the position after it, within two seconds.
 
-        If an earlier push had the same key and the intake still recognizes it, return the position
-        of the earlier push. Raises `ConflictError` if the bodies differ, and `TryLater` if the push
-        was not accepted or the result is unknown.
+        If an earlier push had the same key and the intake still recognizes the key, return the
+        position of the earlier push. Raises `ConflictError` if the bodies differ, and `TryLater` if
+        the push was not accepted or the result is unknown.
         """
 
     @abstractmethod

@@ -19,7 +19,7 @@ class ApiRetirement:
     """The vendor's name for the API."""
     ends_on: date
     advice: str
-    """What the operator can do."""
+    """The recommended action for operators."""
     source: str
     """The vendor's page with the announcement."""
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -94,7 +94,7 @@ class Simulator(VendorApi):
         return ends is not None and ends > self.siem.clock.now()
 
     def page(self, window: Window, *, limit: int, token: str | None = None) -> ListedPage:
-        """Return the page of a token, or the first page of the changes in a window.
+        """Return the page for a token, or the first page of the changes in a window.
 
         A token points to the position after the last incident of the previous page, so that
         concurrent changes do not shift the pages. Raises `ErrorResponse` for an expired token, and
