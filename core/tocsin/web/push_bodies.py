@@ -15,12 +15,12 @@ from tocsin.web.record_problems import PUSH_TOO_LARGE, PUSHES_UNDER_WAY, WEBHOOK
 from tocsin.web.request_problems import BODY_TOO_SLOW
 
 MAX_BYTES = 64 * 2**20
-"""The most bytes of bodies on a node at once."""
+"""Maximum total size of the bodies on a node, in bytes."""
 MAX_BYTES_UNPROVEN = 32 * 2**20
-"""The most bytes of bodies at once that their senders' credentials depend on."""
+"""Maximum total size of the bodies from unauthenticated senders, in bytes."""
 MAX_BYTES_UNPROVEN_FROM_ADDRESS = 16 * 2**20
 MAX_UNPROVEN = 128
-"""The most such bodies at once."""
+"""Maximum number of such bodies."""
 MAX_UNPROVEN_FROM_ADDRESS = 16
 WEBHOOK_LIMIT = 2 * 2**20
 """The longest body of a webhook, in bytes: products repeat the whole ticket, some three times."""
@@ -40,7 +40,7 @@ class PushBodies:
 
     @property
     def under_way(self) -> int:
-        """The number of bodies at present that their senders' credentials depend on."""
+        """Current number of bodies from unauthenticated senders."""
         return self._bodies.total()
 
     @asynccontextmanager
@@ -84,7 +84,7 @@ class PushBodies:
             self._enter(address, -1)
 
     async def receive_webhook(self, request: web.Request, address: str) -> bytes:
-        """Return the body of a webhook from this address; raises as `receive` does."""
+        """Return the body of a webhook from this address; raises the same errors as `receive`."""
         key = address_key(address)
         async with self.receive(request, WEBHOOK_LIMIT, key, WEBHOOK_TOO_LARGE) as body:
             return body

@@ -20,18 +20,18 @@ FAILURE_DELAY = timedelta(seconds=1)
 MAX_DELAYED_RESPONSES = 1_000
 """Maximum number of concurrently delayed responses; others are sent without delay."""
 SECRET_QUOTA = Quota(per_minute=20, burst=20)
-"""Secrets tried for one identifier by one address; each costs an Argon2id run."""
+"""Limit of secrets that an address tries for an identifier; each costs an Argon2id run."""
 PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
-"""Requests to one provider. Many senders drop rejected requests, so this only stops floods."""
+"""Limit of pushes to a provider. Many senders drop rejected pushes: it stops only floods."""
 
 WEBHOOK_QUOTA = Quota(per_minute=600, burst=600)
-"""Webhooks to one destination: each names objects that are then read at the receiver."""
+"""Limit of webhooks to a destination; each causes reads of objects at the receiver."""
 
 CEREMONY_QUOTA = Quota(per_minute=60, burst=60)
-"""Sign-ins with passkeys that one address begins, and may not finish; each encrypts a challenge."""
+"""Limit of passkey sign-ins that an address begins; each encrypts a challenge."""
 
 TEST_QUOTA = Quota(per_minute=30, burst=30)
-"""Tests of destinations by one caller: each contacts a server of the caller's choice."""
+"""Limit of destination tests by a caller; each contacts a server of the caller's choice."""
 
 
 class ApiRateLimits:
@@ -108,13 +108,13 @@ class ApiRateLimits:
         return self._rejected.digest(address_key(address), credential)
 
     def try_secret(self, identifier: str, address: str) -> None:
-        """Take the cost of an Argon2id run; raises ProblemError (429) over the limit."""
+        """Count an Argon2id run; raises ProblemError (429) over the limit."""
         status = self._secrets.take(f"{identifier} {address_key(address)}")
         if not status.allowed:
             raise _limit_exceeded(self._secrets, status, TOO_MANY_FAILURES)
 
     def give_back_secret(self, identifier: str, address: str) -> None:
-        """Return the cost of a secret that was right."""
+        """Reverse the count of a secret that was correct."""
         self._secrets.give_back(f"{identifier} {address_key(address)}")
 
     def count_destination_test(self, principal_id: str) -> None:
@@ -141,7 +141,7 @@ class ApiRateLimits:
         return fields
 
     def give_back_push(self, provider: str) -> None:
-        """Return the cost of an unauthenticated push, or anyone could use up the limit."""
+        """Reverse the count of an unauthenticated push, or anyone could exhaust the limit."""
         self._pushes.give_back(provider)
 
     def count_webhook(self, destination: str) -> Mapping[str, str]:
@@ -217,7 +217,7 @@ class PushAttemptLimits:
 
 
 def _credential(request: web.Request, provider: str) -> str:
-    """Return what a sender presents; all signatures for a provider count as one."""
+    """Return the credential of a sender; all signatures for a provider count as one."""
     return f"{provider} {request.headers.get(hdrs.AUTHORIZATION, 'signature')}"
 
 

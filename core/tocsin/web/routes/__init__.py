@@ -1,1 +1,1 @@
-"""The handlers, one module per resource, each beside its models."""
+"""Handlers of the endpoints, one module for each resource."""

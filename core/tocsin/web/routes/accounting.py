@@ -1,4 +1,4 @@
-"""Accounting for one incident, and for a period."""
+"""Endpoints for the trace of an incident and the audit of a period."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Administering API clients."""
+"""Endpoints for API clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Administering API keys."""
+"""Endpoints for API keys."""
 
 from __future__ import annotations
 

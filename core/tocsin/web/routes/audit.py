@@ -1,4 +1,4 @@
-"""Reading the audit log."""
+"""Endpoint for the audit log."""
 
 from __future__ import annotations
 

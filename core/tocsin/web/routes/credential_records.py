@@ -1,4 +1,4 @@
-"""Handling of records that API keys and API clients share."""
+"""Functions that the endpoints for API keys and for API clients share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tocsin.web.request_problems import INVALID_SCOPE
 from tocsin.web.schemas.fields import SCOPES
 
 NO_STORE = {"Cache-Control": "no-store"}
-"""The header of a response with a secret."""
+"""Header fields of a response with a secret."""
 
 
 def parse_scopes(scopes: Sequence[str]) -> tuple[str, ...]:

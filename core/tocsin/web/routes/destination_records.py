@@ -1,4 +1,4 @@
-"""Destinations in requests: loaded, represented, and named in audit entries."""
+"""Functions that the endpoints for destinations share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def find_destination(
 ) -> Destination:
     """Return the destination of this name, even if deleted; by default, the one in the path.
 
-    ProblemError (404) without it.
+    Raises ProblemError (404) if there is none.
     """
     destination = load_destination(connection, name or call.path["name"], lock=lock)
     if destination is None:
@@ -59,7 +59,7 @@ def find_living(
     name: str | None = None,
     lock: bool = False,
 ) -> Destination:
-    """Return the destination of a name; ProblemError (404, 409) unless it is there."""
+    """Return the destination of a name; ProblemError (404, 409) if it is missing or deleted."""
     destination = find_destination(connection, call, name=name, lock=lock)
     if destination.state is DestinationState.DELETED:
         raise DESTINATION_DELETED.error()
@@ -102,7 +102,7 @@ def represent_destination(
 def describe_destination(
     destination: Destination, stop: EmergencyStop | None, call: RequestContext
 ) -> dict[str, Json]:
-    """Return the JSON of a destination, with the stop that is in force."""
+    """Return the JSON of a destination, with its current stop."""
     settings, secrets = call.services.destinations.validator.describe_settings(destination)
     health = destination.health
     return {

@@ -58,7 +58,7 @@ from tocsin.web.schemas.destinations import (
 
 @dataclass(frozen=True, slots=True)
 class ValidatedChange:
-    """New settings of a destination, and the revision that they are based on."""
+    """New settings of a destination, and the revision on which they are based."""
 
     written: DestinationSpec
     revision: int
@@ -74,7 +74,7 @@ async def validate_new(call: RequestContext) -> DestinationSpec:
 
 
 async def validate_change(call: RequestContext) -> ValidatedChange | None:
-    """Return the validated settings, None if they stay; raises ProblemError (422)."""
+    """Return the validated settings; None if they do not change; raises ProblemError (422)."""
     body: DestinationChange = call.body
     if not body.settings:
         return None

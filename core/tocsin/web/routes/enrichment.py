@@ -1,4 +1,4 @@
-"""Enriching an incident: asking everyone who may know more of its entities."""
+"""Endpoint for the enrichment of an incident."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tocsin.web.schemas.enrichment import IncidentEnrichment
 ACTION = "incident.enrich"
 
 LONGEST = 60
-"""Seconds that enriching an incident may take in all."""
+"""Maximum duration of the enrichment of an incident, in seconds."""
 
 
 async def enrich_incident(call: RequestContext) -> Response:
@@ -118,7 +118,7 @@ def _unanswered(unanswered: UnansweredEntity) -> dict[str, Any]:
 
 
 def identify_entity(entity: Entity) -> dict[str, str]:
-    """Return the JSON that names an entity."""
+    """Return the JSON that identifies an entity."""
     return {"kind": entity.kind, "value": entity.value}
 
 

@@ -1,4 +1,4 @@
-"""Erasing an entity from everything that is stored."""
+"""Endpoint for erasures of entities."""
 
 from __future__ import annotations
 

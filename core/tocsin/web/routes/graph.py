@@ -1,4 +1,4 @@
-"""Reading the knowledge graph."""
+"""Endpoints for the knowledge graph."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _find(connection: Connection, value: str, kind: str | None) -> Node:
 
 
 def _likely_kinds(value: str) -> Iterable[str]:
-    """Return all kinds, those that match the value first."""
+    """Return all kinds; the kinds that match the value come first."""
     looks_like = (entity.kind.value for entity in find_observables(value).entities)
     return dict.fromkeys((*looks_like, *KINDS))
 

@@ -1,4 +1,4 @@
-"""Reading the context of an incident: its alerts, its entities, and related incidents."""
+"""Endpoint for the context of an incident: its alerts, its entities and related incidents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading incidents."""
+"""Endpoints for incidents."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from tocsin.web.schemas.incidents import (
 # As many digits as the integers of every database hold
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _STATE_WIDTH = 2
-"""The columns of a page that are those of its state: the newest change and the total."""
+"""The columns of the state of a page: the newest change and the total."""
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number in a part of a path, None if no record can have it."""
+    """Return the number in a part of a path; None if no record can have this number."""
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
@@ -205,7 +205,7 @@ class _PagePlan(NamedTuple):
     page: incidents.DocumentPageQuery
     start: ChangeCursor | None
     state: DriverQuery | None
-    """The query for the columns that tell one page of this query from another, if there is one."""
+    """The query for the columns that distinguish pages of this query, if any."""
     state_values: tuple[Any, ...]
 
 
@@ -261,7 +261,7 @@ async def get_incident_trend(call: RequestContext) -> Response:
 
 
 _AGE = 60.0
-"""Seconds for which a trend is used: counting a busy week takes longer than other queries."""
+"""Lifetime of a cached trend, in seconds: the query for a busy week takes long."""
 
 
 ENDPOINTS = (

@@ -1,4 +1,4 @@
-"""Reading investigations: what was found, how, and what stands in the report."""
+"""Endpoints for investigations, their reports and the steps in their ledgers."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ async def push_message_action(call: RequestContext) -> Response:
 
 
 async def _respond(call: RequestContext, name: str, action: MessageAction) -> str | None:
-    """Triage the incident, and return what the person is to read; None for a repeated request."""
+    """Triage the incident, and return the message to the person; None for a repeated request."""
     if action.person is None:
         _log.warning("button refused", destination=name, user=action.user_id)
         return (

@@ -118,7 +118,7 @@ async def get_authorization_server_metadata(call: RequestContext) -> Response:
 
 
 def _granted(call: RequestContext) -> tuple[str, ...]:
-    """Return the requested scopes, or all of the client's; raises OAuthError."""
+    """Return the requested scopes, by default all scopes of the client; raises OAuthError."""
     own = call.principal.scopes
     wanted = set(call.body["scope"].split(" ")) if "scope" in call.body else set(own)
     if not wanted <= set(own):

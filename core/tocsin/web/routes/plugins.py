@@ -1,4 +1,4 @@
-"""Endpoints for installed plugins and the kinds of channel that they offer."""
+"""Endpoints for installed plugins and their channel kinds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _represent(
 
 
 def _find_defects(found: PluginDescription, degraded: Mapping[str, str]) -> str | None:
-    """Return why a plugin or an object of it is degraded, None if none is."""
+    """Return the reason why a plugin or its objects are degraded; None if they are not."""
     if not found.enabled:
         return None
     paths = (f"plugins.{found.name}", f"destinations.hook:{found.name}", *found.used_by)

@@ -91,7 +91,7 @@ def _count_refusals(call: RequestContext, name: str) -> Iterator[None]:
 
 
 async def _receive(call: RequestContext, name: str) -> PushResult:
-    """Store a push, or hand it to the intake; raises ProblemError if it is refused."""
+    """Store a push, or pass it to the intake; raises ProblemError if it is refused."""
     services, request = call.services, call.request
     await services.push_attempt_limits.require_allowed(request, name)
     require_json(request)

@@ -1,4 +1,4 @@
-"""Sending many deliveries again, in the background, and routing events again."""
+"""Endpoints for replays of many deliveries, and for the rerouting of events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PREFIX = "rpl_"
 
 
 async def measure_replay(call: RequestContext) -> ReplayExtent:
-    """Return the extent of a replay; it is counted outside the transaction, since it takes long."""
+    """Return the extent of a replay, counted outside the transaction because this takes long."""
     body: NewReplay = call.body
     wanted = delivery.DeliveryFilter(
         destination=body.destination,

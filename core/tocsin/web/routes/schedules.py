@@ -1,4 +1,4 @@
-"""Administering schedules."""
+"""Endpoints for schedules and their runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching the history: incidents and sessions by words, entities by their values."""
+"""Endpoints for the search of incidents and sessions, and for the lookup of entities."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ async def get_readiness(call: RequestContext) -> Response:
 
 
 async def _read_files(call: RequestContext) -> ReloadResult:
-    """Read the files of the node again; raises ProblemError (409), and then changes nothing."""
+    """Reload the files of the node; raises ProblemError (409) without any change."""
     try:
         return await call.services.node.reload()
     except OperatorError as error:

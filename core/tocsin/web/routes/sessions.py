@@ -1,4 +1,4 @@
-"""Sessions: having something investigated, following it, and going on from what it came to."""
+"""Endpoints that start, continue, cancel and show sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tocsin.web.record_problems import (
 from tocsin.web.schemas.sessions import NewInvestigation, NewMessage, Session, StartedSession
 
 MAX_QUEUED_SESSIONS = 1_000
-"""So many sessions may wait to be investigated; then no more are taken."""
+"""Maximum number of queued sessions."""
 
 _TRY_AGAIN = "60"
 
@@ -92,7 +92,7 @@ def _load(connection: Connection, call: RequestContext) -> investigations.Loaded
 
 
 def _require_room(connection: Connection, call: RequestContext) -> None:
-    """Raise ProblemError (503) without an investigator, or if too many sessions are queued."""
+    """Raise ProblemError (503) if no investigator is configured or too many sessions are queued."""
     require_investigator(call)
     if investigations.count_waiting(connection, MAX_QUEUED_SESSIONS) == MAX_QUEUED_SESSIONS:
         raise TOO_MANY_SESSIONS.error({"Retry-After": _TRY_AGAIN}, count=MAX_QUEUED_SESSIONS)

@@ -1,4 +1,4 @@
-"""Triage of incidents: changes and comments."""
+"""Endpoints for the triage of incidents: changes and comments."""
 
 from __future__ import annotations
 

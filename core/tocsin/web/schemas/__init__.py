@@ -1,1 +1,1 @@
-"""Schemas of what the API takes and returns, one module per resource, each with its examples."""
+"""Schemas of requests and responses, one module for each resource, with examples."""

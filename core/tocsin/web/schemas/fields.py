@@ -71,7 +71,7 @@ def cursor_field(kind: str) -> Any:
 
 
 def composite_cursor_field(kind: str, *wanted: type[str] | range) -> Any:
-    """Return the type of a `cursor` parameter for the list of this kind, with such parts."""
+    """Return the type of a `cursor` parameter for the list of this kind, with these parts."""
     description = "`next_cursor` of the previous page."
     schema = {"type": "string", "description": description}
     decode = partial(CompositeCursor.decode, kind, wanted)

@@ -40,7 +40,7 @@ _COUNT = range(10**18)
 MOMENT = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 """Microseconds from the epoch to the first and the last time of a datetime."""
 SORTED_CURSORS = {IncidentOrder.OCCURRED: "o", IncidentOrder.SEVERITY: "s"}
-"""The list in each order, in its cursors: the position of two parts, and where to resume."""
+"""The identifier of the list in its cursors, by order."""
 
 
 def _decode_cursor(text: str) -> ChangeCursor | CompositeCursor:
@@ -149,7 +149,7 @@ class IncidentQuery(QueryModel):
 
     @property
     def triage(self) -> TriageFilter | None:
-        """The filter by triage, None for incidents of any."""
+        """The filter by triage; None without this filter."""
         wanted = TriageFilter(
             **{each.name: getattr(self, each.name) for each in fields(TriageFilter)}
         )
@@ -157,7 +157,7 @@ class IncidentQuery(QueryModel):
 
     @property
     def content(self) -> IncidentFilter | None:
-        """The filter by content, None for incidents of any."""
+        """The filter by content; None without this filter."""
         wanted = IncidentFilter(
             provider=self.provider,
             title=self.title,

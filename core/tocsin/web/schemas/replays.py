@@ -25,7 +25,7 @@ Replayable = Annotated[
     ),
     WithJsonSchema({"type": "string", "enum": list(REPLAYABLE_STATES)}),
 ]
-"""A state that bulk replays take, in any case."""
+"""A state that bulk replays accept, case-insensitive."""
 
 
 class NewReplay(BodyModel):
