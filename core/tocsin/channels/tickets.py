@@ -86,7 +86,7 @@ class TicketSettings(ObjectChannel.Settings):
     )
 
     def evaluate_fields(self, event: Event) -> tuple[dict[str, Json], dict[str, str]]:
-        """Return the values of `fields` for an event, and the reasons why fields have no value.
+        """Return the values of `fields` for an event, and the reasons for missing values.
 
         The limits of one expression apply to all fields together.
         """

@@ -76,9 +76,9 @@ class Enricher(Configurable[S], ABC):
     kinds: ClassVar[frozenset[EntityKind]]
     """The supported entity kinds."""
     online: ClassVar[bool] = False
-    """Whether a lookup reveals the entity to a third party. If so, Tocsin does not look up internal
-    entities, and caches results for `cache_for`. Tocsin does not cache the results of other
-    enrichers."""
+    """Whether a lookup reveals the entity to a third party. Tocsin does not look up internal
+    entities with an online enricher, and caches its results for `cache_for`. Tocsin does not cache
+    the results of other enrichers."""
     standing: ClassVar[bool] = False
     """Whether the enricher runs without a table in the configuration. All settings then need
     defaults."""

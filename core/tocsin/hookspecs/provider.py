@@ -293,7 +293,7 @@ class Provider(Configurable[S], ABC):
         """Yield the contents of a pushed request. Tocsin stores the contents, and then responds.
 
         Tocsin stores each batch in a separate transaction before it requests the next batch. Raises
-        `CredentialsRefused` if the request is not authenticated, and `Refused` if it cannot be
+        `CredentialsRefused` if the request is not authentic, and `Refused` if its body cannot be
         parsed. Instead of implementing this method, derive from `PushProvider`, which checks
         credentials.
         """

@@ -44,7 +44,7 @@ E = TypeVar("E", bound=Enricher)
 def loopback_client() -> GuardedClient:
     """Return an HTTP client that can reach this machine, for plugins under test.
 
-    Close it after the test with `await client.close()`.
+    Close the client after the test with `await client.close()`.
     """
     return open_client(allow_hosts=["127.0.0.1"])
 
