@@ -73,8 +73,8 @@ class CoverageRules(HttpConformance):
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
         """`changed_at` is the time of the change in the SIEM, with its time zone.
 
-        The time determines which version is newer. If it were the time of the read, the version
-        that is read last would always count as newer.
+        `changed_at` determines which version is newer. If `changed_at` were the time of the read,
+        the version that is read last would always count as newer.
         """
         async with self.harness() as harness:
             harness.differing("the time of the last change", changed_at=harness.clock.now() - _SKEW)

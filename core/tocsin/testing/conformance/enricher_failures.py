@@ -38,7 +38,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_throttling_is_waited_out(self) -> None:
         """A 429 response raises `TryLater` with `throttled` and the delay in Retry-After.
 
-        Tocsin then pauses all requests of this enricher for that time.
+        After such an error, Tocsin pauses all requests of the enricher for the delay.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -77,8 +77,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_error_with_status_200_raises(self) -> None:
         """A 200 response with `{"error": ...}` raises an error.
 
-        JSON-RPC, GraphQL and many gateways report errors in this way. If the response counted as
-        "no data", entities would look harmless.
+        JSON-RPC, GraphQL and many gateways report errors with status 200. If the response counted
+        as "no data", entities would look harmless.
         """
         async with self.served_harness() as harness:
             harness.alter = lambda _: {"error": {"code": 500, "message": "internal error"}}
@@ -120,7 +120,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_no_secret_is_in_a_url(self) -> None:
         """Secrets are sent in a header or body, never in the URL.
 
-        Proxies log URLs, and error messages contain them.
+        Logs of proxies and error messages contain URLs.
         """
         async with self.served_harness() as harness:
             await harness.ask(self.known)

@@ -212,7 +212,7 @@ class HttpEventRules(HttpConformance):
         """`events` raises `TryLater` if the SIEM is unreachable.
 
         If a report lists a gap, analysts repeat the investigation. If a report only lacks events,
-        they trust it.
+        analysts trust the report.
         """
         async with self.harness() as harness:
             _log_events(self, harness, 30)

@@ -42,7 +42,7 @@ class FailureRules(HttpConformance):
     async def test_maintenance_is_waited_out(self) -> None:
         """A 503 response with Retry-After raises `TryLater` with that delay.
 
-        In this header, SIEMs state when their maintenance ends.
+        With Retry-After, SIEMs announce when their maintenance ends.
         """
         await self._expect_delay(Fault.UNAVAILABLE)
 
@@ -149,7 +149,7 @@ class FailureRules(HttpConformance):
     async def test_an_error_with_status_200_is_not_an_empty_list(self) -> None:
         """A 200 response with `{"error": ...}` raises an error, and no data is lost.
 
-        JSON-RPC, GraphQL and many gateways report errors in this way.
+        JSON-RPC, GraphQL and many gateways report errors with status 200.
         """
         async with self._begun() as harness:
             as_it_was = harness.alter_answer
@@ -173,7 +173,7 @@ class FailureRules(HttpConformance):
     async def test_a_throttled_siem_is_read_to_the_end(self) -> None:
         """If the SIEM allows few requests per minute, all incidents arrive, over several reads.
 
-        If the read restarted after each throttled request, it would never reach the end.
+        If each throttled request made the read start again, the read would never end.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(12 * PAGE)

@@ -47,7 +47,7 @@ class RemoteStatusRules(ObjectChannelSuite):
     async def test_closed_statuses_are_listed(self) -> None:
         """`list_closed_statuses` names the statuses that closed objects can have.
 
-        `tocsin check` compares them with the operator's `resolutions`.
+        `tocsin check` compares these statuses with the operator's `resolutions`.
         """
         async with self.harness() as harness:
             if not _get_channel(harness).status_batch:

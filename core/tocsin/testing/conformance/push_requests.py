@@ -121,7 +121,7 @@ class PushRequestRules(PushConformance):
     async def test_a_malformed_record_is_rejected_alone(self) -> None:
         """A malformed record is rejected without affecting other records in the same request.
 
-        If the whole request failed, the sender would repeat it forever.
+        If the whole request failed, the sender would repeat the request forever.
         """
         async with self.harness() as harness:
             if not self.batches:

@@ -52,7 +52,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
         """A 429 response raises `TryLater` with `throttled` and the requested delay.
 
-        All deliveries to this receiver then wait, not only this delivery.
+        After such an error, all deliveries to the receiver wait, not only this delivery.
         """
         async with self.harness() as harness:
             harness.simulator.fail(Fault.THROTTLED)
@@ -80,7 +80,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_no_secret_is_in_a_url(self) -> None:
         """Secrets are sent in a header or body, never in the URL.
 
-        Proxies log URLs, and error messages contain them.
+        Logs of proxies and error messages contain URLs.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())

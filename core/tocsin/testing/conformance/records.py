@@ -183,8 +183,8 @@ class RecordRules(Conformance):
     async def test_declared_fields_are_filled(self) -> None:
         """Every incident has a value in each field that the suite declares in `fills`.
 
-        If the simulator does not render a field, the suite skips the other rules for it, so
-        only this rule detects that the provider never sets it.
+        If the simulator does not render a field, the suite skips the other rules for the field, so
+        only this rule detects that the provider never sets the field.
         """
         if unknown := sorted(set(self.fills) - {field.name for field in fields(Incident)}):
             raise RuleViolation(f"`fills` has {', '.join(unknown)}, which no incident has")
