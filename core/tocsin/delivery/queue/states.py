@@ -18,7 +18,7 @@ from tocsin.store.tables import deliveries
 
 
 class DeliveryState(Vocabulary):
-    """State of a delivery, as stored and as shown.
+    """State of a delivery.
 
     A pending delivery whose destination is not active is shown as on hold.
     """

@@ -46,11 +46,11 @@ _SUSPENDED_RETRY = {"Retry-After": "10"}
 async def push_incidents(call: RequestContext) -> Response:
     """Accept incidents from another system.
 
-    After status 200, Tocsin has stored the incidents. After 202, the intake keeps them until
-    Tocsin stores them: `new` and `changed` are null, and an `Idempotency-Key` identifies the push
-    for ten minutes. If you receive no response, you can safely send the push again. Tocsin
-    quarantines a payload that it cannot parse, with the reason. If the node is suspended, or a
-    person has stopped the provider, the response is 503 with `Retry-After`.
+    Status 200 means that Tocsin has stored the incidents. Status 202 means that the intake keeps
+    the push until Tocsin stores the incidents. In this case, `new` and `changed` are null, and an
+    `Idempotency-Key` identifies the push for ten minutes. If you receive no response, you can
+    safely send the push again. Tocsin quarantines a payload that it cannot parse. If the node is
+    suspended, or a person has stopped the provider, the response is 503 with `Retry-After`.
     """
     name = call.path["provider"]
     if not call.services.inbox.has(name):
