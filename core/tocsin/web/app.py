@@ -28,7 +28,7 @@ DIRECT_READS = web.AppKey("direct_reads", DirectReads)
 def make_app(services: ApiServices, *, has_api: bool = True) -> web.Application:
     """Return the application; the caller closes the services.
 
-    Without the API, it only serves the health and the metrics of the node.
+    Without the API, the application serves only the health and the metrics of the node.
     """
     https = services.public_url.startswith("https://")
     headers = ResponseHeaders(https=https, cors_origins=services.cors_origins)

@@ -27,7 +27,7 @@ class ClientAddresses:
         """Return the address that sent the request in its canonical form, or `unknown`.
 
         The `X-Forwarded-For` of a trusted proxy is followed from its end to the first address that
-        is not a trusted proxy: anyone could have written what is before that.
+        is not a trusted proxy: anyone could have written the addresses before it.
         """
         address = _parse_address(request.remote or "")
         hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")

@@ -320,10 +320,10 @@ class Endpoint:
 
     @property
     def console_role(self) -> ConsoleRole:
-        """The least role that may use it in the console.
+        """Minimum role for its use in the console.
 
-        Without a declared role, viewers may read what is public or what API keys may read, and the
-        rest is for admins.
+        Without a declared role, viewers can read public endpoints and endpoints that API keys can
+        read. All other endpoints are for admins.
         """
         if self.role is not None:
             return self.role

@@ -13,10 +13,10 @@ _ETAG = re.compile(r'(W/)?("[^"]*")')
 
 
 class ResponseTags:
-    """Makes entity tags of versions: of stored changes, where a response depends on nothing else.
+    """Makes entity tags from versions of stored data, for responses that depend on nothing else.
 
-    Tags differ between base URLs, versions of the documents and databases, since a response depends
-    on them too.
+    Tags differ between base URLs, versions of the documents and databases, because a response also
+    depends on them.
     """
 
     def __init__(self, *parts: object) -> None:

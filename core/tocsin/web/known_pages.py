@@ -29,8 +29,8 @@ class _KnownPage(NamedTuple):
 class KnownPages:
     """The latest pages by their targets, each valid only in the state in which it was read.
 
-    The caller reads the state for every request. A page is worth that once it was read twice in one
-    state: while incidents change with every request, reading the state first would be in vain.
+    The caller reads the state for every request. This pays off only for a page that was read twice
+    in the same state: while incidents change with every request, no page would be found.
     """
 
     def __init__(self) -> None:

@@ -124,9 +124,9 @@ class CompositeCursor:
 
     @classmethod
     def decode(cls, kind: str, wanted: Sequence[type[str] | range], text: str) -> CompositeCursor:
-        """Return the cursor that `encode` made this text of, with such parts; raises ValueError.
+        """Return the cursor from a text that `encode` returned; raises ValueError.
 
-        `wanted` has `str` for each part that is a text, and for a number, which it may be.
+        `wanted` contains `str` for each text, and the range of valid values for each number.
         """
         try:
             found, *parts = orjson.loads(_decode(text, _LONGEST_COMPOSITE))
@@ -175,7 +175,7 @@ def total_fields(page: CountedPage) -> dict[str, Json]:
 def make_next_link(public_url: str, path_and_query: str, cursor: str) -> str:
     """Return the header field with the link to the next page of a list (RFC 8288).
 
-    As `RequestContext.next_link`, for a list whose query is known to hold no free text.
+    Like `RequestContext.next_link`, for a list whose query contains no free text.
     """
     before, after = _split_next_url(path_and_query)
     return f'<{public_url}{before}{cursor}{after}>; rel="next"'

@@ -37,9 +37,9 @@ TEST_QUOTA = Quota(per_minute=30, burst=30)
 class ApiRateLimits:
     """Rate limits of the API, as token buckets.
 
-    A credential that an address repeats is no further guess. It counts against the address once an
-    hour and otherwise against a limit of its own, so that a client that keeps a replaced credential
-    does not lock out the one that uses the new value.
+    A credential that an address repeats is not a further guess. It counts against the address once
+    an hour, and otherwise against a separate limit. A client that keeps a replaced credential then
+    does not lock out the client that uses the new value.
     """
 
     def __init__(self, requests: Quota, failures: Quota, clock: Clock) -> None:
@@ -132,7 +132,7 @@ class ApiRateLimits:
     def count_push(self, provider: str) -> Mapping[str, str]:
         """Count a push; return the rate-limit header fields, or raise ProblemError (503).
 
-        Not 429: Alertmanager and Datadog retry after 5xx, and after nothing else.
+        The status is not 429, because Alertmanager and Datadog retry only after 5xx.
         """
         status = self._pushes.take(provider)
         fields = build_rate_limit_headers(self._pushes.name, self._pushes.quota, status)

@@ -33,7 +33,7 @@ _MOST_FILES = 8_192
 
 
 def limit_connections() -> int:
-    """Return the most connections at once: half of the files that the process may open.
+    """Return the maximum number of connections: half of the files that the process may open.
 
     The other half is for the database, SIEMs and receivers. The process may open more files
     afterwards, if the system allows it.

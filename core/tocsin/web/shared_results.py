@@ -22,7 +22,7 @@ class SharedResults:
     async def load(
         self, name: str, compute: Callable[[], Coroutine[Any, Any, T]], max_age: float = MAX_AGE
     ) -> T:
-        """Return the result of `compute`, or one that is not older than `max_age` seconds.
+        """Return the result of `compute`, or a result that is at most `max_age` seconds old.
 
         Failures are not kept.
         """

@@ -19,10 +19,10 @@ async def admit_webhook(
     media_type: str,
     authenticate: Callable[[str, PushRequest], Awaitable[T]],
 ) -> T:
-    """Return what `authenticate` finds in the webhook for the destination that the path names.
+    """Return the result of `authenticate` for a webhook to the destination in the path.
 
     Raises ProblemError: 401 if `authenticate` raises `CredentialsRefused`, and 408, 413, 415, 429
-    or 503 for a request that cannot be read, or not now.
+    or 503 for a request that cannot be read, or cannot be read now.
     """
     services, request, name = call.services, call.request, call.path["destination"]
     await services.webhook_limits.require_allowed(request, name)

@@ -86,9 +86,9 @@ _COMPONENTS = ("schemas", "responses", "examples")
 
 
 def add_operations(document: dict[str, Any], other: dict[str, Any], prefix: str) -> None:
-    """Add the operations of another document, with its components under names of their own.
+    """Add the operations of another document, with separate names for its components.
 
-    Raises LookupError if one of its references leads nowhere.
+    Raises LookupError if one of its references has no target.
     """
     for kind in _COMPONENTS:
         known, own = document["components"][kind], other["components"][kind]

@@ -20,7 +20,7 @@ from tocsin.web.schemas.examples import CREATED
 def build_example(model: type[BaseModel]) -> dict[str, Json]:
     """Return an example of the model: its `EXAMPLE`, completed from its fields.
 
-    A nested model contributes its own example. Members that a request may leave out are left out.
+    A nested model contributes its own example. The example omits optional members of requests.
     """
     given = _given(model)
     composed: dict[str, Json] = {}
