@@ -214,13 +214,14 @@ def _success(answer: AnswerRules) -> str:
     if answer.remote_id:
         conditions.append(f"`{answer.remote_id}` has a value")
     *others, last = [*map(str, answer.accepted)] or [""]
-    proofs = [*filter(None, [", ".join(others), last])]
+    success = " or ".join(filter(None, [", ".join(others), last]))
     if answer.event_id:
-        kind = "another" if proofs else "a"
-        proofs.append(f"{kind} 2xx response with the event ID at `{answer.event_id}`")
-    success = " or ".join(proofs) or "any 2xx response"
+        kind = ", or any other" if success else "any"
+        success += f"{kind} 2xx response that contains the event ID at `{answer.event_id}`"
+    has_proof = bool(success)
+    success = success or "any 2xx response"
     success += " in which " + " and ".join(conditions) if conditions else ""
-    if proofs or conditions:
+    if has_proof or conditions:
         success += ". After any other 2xx response, Tocsin retries"
     return success
 

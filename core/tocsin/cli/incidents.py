@@ -61,8 +61,8 @@ def list_all(
     timespan: Annotated[
         str | None,
         typer.Option(
-            help="Only incidents that changed within this ISO 8601 duration before now, such as "
-            "PT4H."
+            help="Only incidents that changed in this period up to now, as an ISO 8601 duration, "
+            "such as PT4H."
         ),
     ] = None,
     assignee: Annotated[
@@ -178,8 +178,8 @@ def detections(
     timespan: Annotated[
         str,
         typer.Option(
-            help="Only dispositions that were set within this ISO 8601 duration before now, such "
-            "as P30D."
+            help="Only dispositions from this period up to now, as an ISO 8601 duration, such as "
+            "P30D."
         ),
     ] = "P90D",
     provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,

@@ -68,8 +68,8 @@ def link(
 ) -> None:
     """Print a link with which a person can add another passkey.
 
-    Standard output contains only the link; details go to standard error. Earlier links of the
-    person stop working.
+    Standard output contains only the link; details go to standard error. The person's
+    earlier links stop working.
     """
     body, path = {"expires_in_hours": expires_in_hours}, admin_path("people", name, "passkey-link")
     answer = run_on_api(url, token, lambda api: api.call("POST", path, body=body))

@@ -40,8 +40,8 @@ def prove(
         bool,
         typer.Option(
             "--head",
-            help="Only check that the database is not older than the state that `head.json` in the "
-            "data directory contains.",
+            help="Only check that the database is not older than the state recorded in `head.json` "
+            "in the data directory.",
         ),
     ] = False,
     as_json: AsJson = False,

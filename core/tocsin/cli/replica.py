@@ -54,7 +54,7 @@ async def examine_replica(settings: Settings, primary: Database) -> ReplicaFindi
             f"the replica is not used, because these nodes do not mark writes: {', '.join(names)}",
             "upgrade all nodes, and set TOCSIN_DATABASE_READ_URL on each",
         )
-    return ReplicaFinding(f"the replica shows a write after {lag:.2f} s")
+    return ReplicaFinding(f"a test write reached the replica after {lag:.2f} s")
 
 
 async def _measure_lag(primary: Database, replica: Database, most: float) -> float | None:

@@ -190,7 +190,7 @@ class Channel(Configurable[S], ABC):
         """
 
     async def follow(self, delivery: Delivery) -> Receipt:  # noqa: ARG002 - for those that override
-        """Update the objects that earlier deliveries created, after their subject changed.
+        """Update the objects that earlier deliveries created for a subject that has since changed.
 
         Tocsin calls this method only for destinations with `follow_changes = true`. If you
         implement this method, declare the setting `follow_changes` with the default `False`, and

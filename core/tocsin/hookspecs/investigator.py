@@ -30,7 +30,7 @@ class QueryClient(Protocol):
         ...
 
     def enter(self, phase: Phase) -> None:
-        """Start a phase, to which the next steps belong."""
+        """Start a phase, which contains all steps until the next call."""
         ...
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:

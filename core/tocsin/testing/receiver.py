@@ -61,7 +61,7 @@ class ReceiverSimulator(VendorApi):
         return next(self._numbers)
 
     def is_searchable(self, made_at: Any) -> bool:
-        """Return whether a search finds an object that was created at this time."""
+        """Return whether a search already finds an object that was created at `made_at`."""
         return bool(self.clock.now() - made_at >= self.search_delay)
 
     # used by tests

@@ -68,7 +68,7 @@ def send_test_event(_connection: Connection, call: RequestContext) -> Response:
 def send_settings_test(_connection: Connection, call: RequestContext) -> Response:
     """Send one event, which is marked as a test, with settings that are not stored.
 
-    The test uses the stored secrets of a destination, unless the settings lead to another server.
+    The test uses the stored secrets of a destination, unless the settings name another server.
     """
     body: SettingsTest = call.body
     return _respond(call, body.destination or UNSAVED)

@@ -19,7 +19,7 @@ class DetectionQuery(QueryModel):
 
     timespan: Annotated[timedelta, BeforeValidator(parse_timespan)] = Field(
         default=timedelta(days=90),
-        description="Only dispositions that were set within this ISO 8601 duration before now.",
+        description="Only dispositions from this period up to now, as an ISO 8601 duration.",
     )
     provider: ProviderName | None = Field(default=None, description="Filter by provider.")
     limit: Limit = 50

@@ -138,7 +138,7 @@ async def test_an_admin_sees_which_person_they_are(api, person):
     ana = PasskeyUser(api)
     await ana.enroll(await add(person, "ana", "admin"))
     own = Person(api, ana.cookie)
-    assert "You are this person." in await own.text(f"{PEOPLE}/ana")
+    assert "This is your own account." in await own.text(f"{PEOPLE}/ana")
     await own.submit(f"{PEOPLE}/ana", f"{PEOPLE}/ana/role", 303, role="viewer")
     assert await ana.status() == 303
 
