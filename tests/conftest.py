@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import hypothesis
 import pytest
@@ -37,6 +39,15 @@ hypothesis.settings.register_profile(
     "ordinary", parent=hypothesis.settings.get_profile("tocsin"), max_examples=30
 )
 hypothesis.settings.load_profile("tocsin")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(settings: Any) -> Generator[None, object, object]:
+    """Let the time limit of a test fire again: asyncio only logs an error raised in a callback."""
+    result = yield
+    if settings.method == "signal":
+        signal.setitimer(signal.ITIMER_REAL, settings.timeout, 10)
+    return result
 
 
 def pytest_configure(config: pytest.Config) -> None:
