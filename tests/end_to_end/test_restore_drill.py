@@ -53,7 +53,7 @@ async def test_a_restored_service_repeats_no_alert_of_the_backup_and_sends_nothi
         replace = ["--replace"] if service.is_alone else []
         status, out, errors = await service.command("backup", "restore", made["name"], *replace)
         assert status == 0, errors
-        assert "deliveries: 5, events: 0" in out
+        assert "deliveries on hold: 5, events on hold: 0" in out
         await service.start(is_applied=True)
         await until(lambda: len(receiver.received) == 11)
         sensor.write(1)

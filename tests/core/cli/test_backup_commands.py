@@ -35,7 +35,7 @@ def test_a_backup_is_made_listed_verified_and_restored(tocsin, tmp_path, on_data
     assert on_database(read_states) == ["pending"]
     status, out, errors = tocsin("backup", "restore", made["name"], "--replace", **keys)
     assert status == 0, errors
-    assert "deliveries: 1, events: 0" in out
+    assert "deliveries on hold: 1, events on hold: 0" in out
     [aside] = (tmp_path / "data").glob("tocsin.db.replaced-*")
     assert aside.stat().st_size > 0
     assert not list((tmp_path / "data").glob("*.restoring*"))

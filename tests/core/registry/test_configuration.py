@@ -247,7 +247,7 @@ async def test_everything_wrong_with_schedules_is_said_at_once_where_it_stands(p
     )
     assert sorted(found) == sorted(
         [
-            "plugins.toml: schedules.nightly.query: missing; expected: The question in plain "
+            "plugins.toml: schedules.nightly.query: missing; expected: Question in plain "
             "language. It can contain entities, time ranges, terms and incident numbers.",
             "plugins.toml: schedules.nightly.cron: found '61 2 * * *'; the minute field '61' is "
             "invalid: use 0 to 59, a list, a range or a step",
