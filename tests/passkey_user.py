@@ -54,6 +54,10 @@ class PasskeyUser:
     async def enroll(self, code: str, **fields: str) -> ClientResponse:
         """Create a passkey with the code of a link."""
         await self.begin(LINK, code=code)
+        return await self.finish(code, **fields)
+
+    async def finish(self, code: str, **fields: str) -> ClientResponse:
+        """Create a passkey with the options that were asked for."""
         credential = self.device.create(self.options)
         return await self.send(LINK, code=code, credential=credential, **fields)
 

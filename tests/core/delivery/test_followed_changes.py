@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+import uvloop
 
 import tocsin_templates
 from tocsin import ChangeType, Delivery, Receipt, Refused
@@ -123,6 +125,20 @@ def deliver_to():
         await channel.deliver(Delivery(event=event, **given))
 
     return deliver_to
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_hook_that_is_a_coroutine_function_is_awaited(clock, deliver_to, new_loop):
+    heard = []
+
+    async def hear(event):
+        heard.append(event.id)
+
+    settings, tools = ObserverChannel.Settings(plugin="o"), make_tools(None, "hook:o", clock)
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        channel = ObserverChannel(settings, tools, {"tocsin_event": hear})
+        runner.run(deliver_to(channel, alert()))
+    assert len(heard) == 1
 
 
 async def test_changes_are_accounted_for_apart_from_events(database, store, clock):

@@ -59,7 +59,10 @@ class ObserverChannel(Channel):
         name = HOOKS[DeliveryType(delivery.event.event_type)]
         if (hook := self._hooks.get(name)) is None:
             raise Refused(f"the plugin no longer implements the hook `{name}`")
-        call = partial(hook, event=delivery.event)
+
+        def call() -> object:  # uvloop does not run a coroutine function in a thread
+            return hook(event=delivery.event)
+
         result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
         if inspect.isawaitable(result):
             await result
