@@ -62,6 +62,7 @@ async def test_pgbouncer_restarted_under_load_loses_nothing(
             pushing.cancel()
             await asyncio.wait([pushing])
             await until(lambda: len(delivered("soc")) >= sender.accepted)
+            service.database = migrated_url  # the account prepares its statements
             await account_for(service, receiver.oracle)
             assert await service.stop() == 0
         finally:
