@@ -219,9 +219,9 @@ ENDLESS_BODIES = {
 @pytest.mark.parametrize("name", ENDLESS_BODIES)
 async def test_of_a_body_without_end_little_is_read(station, rogue, memory, name):
     rogue.behave = ENDLESS_BODIES[name]
-    await station.add("soc", rogue.url(), timeout="5s")
+    await station.add("soc", rogue.url(), timeout="30s")
     await station.emit(8)
-    await station.until("delivered")
+    await station.until("delivered", seconds=60)
     responses = [attempt["response"] for attempt in await station.attempts()]
     assert {len(response) for response in responses} == {16_384}
     assert all(BOMB.startswith(response) or set(response) == set(b"x") for response in responses), (

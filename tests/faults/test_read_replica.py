@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, make_url, select, text, update
 
@@ -165,6 +165,7 @@ def test_no_caller_reads_an_older_state_than_it_has_written(servers):
         max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
     )
     @given(_steps)
+    @example([("hold", None, None), ("write", 0, "ana"), ("measure", 0, None), ("read", 0, "ana")])
     def follow(steps) -> None:
         asyncio.run(play(steps))
 
