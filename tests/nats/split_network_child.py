@@ -43,6 +43,7 @@ async def find_leader(servers: list[NatsServer]) -> int:
 
 async def watch_split(service: IntakeService, senders: Senders) -> dict[str, object]:
     """Return what senders are answered during a split."""
+    await asyncio.sleep(1)  # until what was on its way at the split is answered
     before = senders.answers.copy()
     begun = monotonic()
     await asyncio.sleep(SPLIT_SECONDS)
