@@ -105,7 +105,7 @@ class TestNeighborhood:
             self.edge(second, RelationType.INVOLVES, other),
         )
         [said] = await make(NeighborhoodKind, knowledge=known).enrich([ADDRESS])
-        assert said.summary == ("Related to one other entity, which was in other incidents (12)")
+        assert said.summary == "Related to one other entity, which was in other incidents (12)"
         assert said.tags == ("known-by-association",)
         assert said.facts["related"] == [
             {
