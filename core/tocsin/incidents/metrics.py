@@ -30,7 +30,7 @@ class SyncMeters:
             "change",
         )
         self.records = metrics.counter(
-            "tocsin_sync_records_total", "Records that this node read, of any kind", "provider"
+            "tocsin_sync_records_total", "Records of any kind that this node read", "provider"
         )
         self.rejected = metrics.counter(
             "tocsin_sync_rejected_total", "Records that this node quarantined", "provider"
@@ -60,7 +60,7 @@ class SyncMeters:
         )
         self.succeeded = metrics.gauge(
             "tocsin_provider_succeeded_timestamp_seconds",
-            "Time of the last complete read of all streams of a provider by this node",
+            "When this node last completed a read of all of a provider's streams",
             "provider",
         )
 

@@ -25,7 +25,8 @@ class InvestigationMetrics:
         )
         self._duration = metrics.histogram(
             "tocsin_investigation_duration_seconds",
-            "Duration of investigation runs, including the time on nodes that ran them earlier",
+            "Duration of investigation runs, including the time on nodes that worked on them "
+            "before",
             _DURATIONS,
             "status",
         )

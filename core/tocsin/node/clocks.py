@@ -51,7 +51,8 @@ class ClockWatch:
         self._name = name
         self._gauge = metrics.gauge(
             "tocsin_clock_offset_seconds",
-            "Offset of the node's clock from the database clock, positive if ahead; 0 with SQLite",
+            "How many seconds the node's clock is ahead of the database clock, negative if "
+            "it is behind; 0 with SQLite",
         )
         self.suspension: str | None = None
         """Why the node does not work; None while it does."""

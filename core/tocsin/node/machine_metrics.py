@@ -26,14 +26,14 @@ class MachineGauges:
         self._folders = folders
         self._list_certificates = list_certificates
         self._free = metrics.gauge(
-            "tocsin_disk_free_bytes", "Free space on the disk of a folder", "folder"
+            "tocsin_disk_free_bytes", "Free space on the disk that contains a folder", "folder"
         )
         self._size = metrics.gauge(
-            "tocsin_disk_size_bytes", "Size of the disk of a folder", "folder"
+            "tocsin_disk_size_bytes", "Size of the disk that contains a folder", "folder"
         )
         self._ends = metrics.gauge(
             "tocsin_certificate_end_timestamp_seconds",
-            "Earliest expiry time of the certificates in a configured PEM file",
+            "Time at which the first certificate in a configured PEM file expires",
             "path",
         )
         metrics.read_by(self._read)

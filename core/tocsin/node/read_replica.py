@@ -24,12 +24,12 @@ def open_read_replica(
     """Open the replica, and close it with the stack; None without a read URL."""
     reads = metrics.counter(
         "tocsin_replica_reads",
-        "Reads that a replica can answer, by outcome: replica, or why the primary answered",
+        "Reads that a replica could answer, by outcome: replica, or why the primary answered",
         "outcome",
     )
     lag = metrics.gauge(
         "tocsin_replica_lag_seconds",
-        "Seconds by which the read replica is behind, or NaN if the lag is unknown",
+        "How many seconds the read replica is behind the primary; NaN if unknown",
     )
     lag.set(nan)
     if (database := open_replica(parse_urls(settings))) is None:

@@ -74,7 +74,7 @@ class StallReporter:
         )
         self._seconds = metrics.counter(
             "tocsin_plugin_stall_seconds_total",
-            "Seconds for which a plugin or other code blocked the event loop",
+            "Total seconds during which a plugin or other code blocked the event loop",
             *("plugin", "path"),
         )
         self._degraded = metrics.gauge(

@@ -112,25 +112,26 @@ class GrowthGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._oldest = metrics.gauge(
             "tocsin_oldest_row_timestamp_seconds",
-            "Timestamp of the oldest stored row, as used by retention",
+            "Time of the oldest stored record of a kind, which retention compares with the "
+            "age limit",
             "kind",
         )
         self._kept = metrics.gauge(
             "tocsin_retention_seconds",
-            "Age at which records of each kind are removed, for kinds with a limit",
+            "Age at which retention removes records of a kind, for kinds with an age limit",
             "kind",
         )
         self._bytes = metrics.gauge(
-            "tocsin_table_bytes", "Size of a table with its indexes, in bytes", "table"
+            "tocsin_table_bytes", "Size of a table including its indexes, in bytes", "table"
         )
         self._last_month = metrics.gauge(
             "tocsin_partitions_end_timestamp_seconds",
-            "End of the last month with partitions, on PostgreSQL",
+            "End of the last month that has partitions, on PostgreSQL",
             "table",
         )
         self._others = metrics.gauge(
             "tocsin_partitions_other_rows",
-            "Rows of months without partitions, on PostgreSQL",
+            "Rows from months that have no partitions, on PostgreSQL",
         )
 
     def show_limits(self, limits: Mapping[str, timedelta]) -> None:

@@ -38,7 +38,7 @@ class ScheduleGauges:
         self._count = metrics.gauge("tocsin_schedules", "Schedules, by status", "status")
         self._overdue = metrics.gauge(
             "tocsin_schedules_overdue_seconds",
-            "Delay of the most overdue schedule; 0 if none is due",
+            "How long the most overdue schedule has been due; 0 if none is due",
         )
 
     def show(self, standing: ScheduleSummary) -> None:
@@ -81,12 +81,12 @@ class ScheduleMetrics:
         )
         self._lateness = metrics.histogram(
             "tocsin_schedule_lateness_seconds",
-            "Delay of scheduled runs after their due time",
+            "How late this node processed scheduled runs after their due time",
             _LATENESS,
         )
         self._failures = metrics.counter(
             "tocsin_schedule_failures_total",
-            "Failed runs of schedules that this node recorded, by cause",
+            "Failed runs of schedules recorded by this node, by cause",
             "cause",
         )
         self._disabled = metrics.counter(

@@ -14,7 +14,7 @@ class StopGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._stops = metrics.gauge(
             "tocsin_emergency_stop",
-            "1 for each destination or provider that a person has stopped",
+            "1 for each destination or provider that a person has disabled (emergency stop)",
             "kind",
             "name",
         )

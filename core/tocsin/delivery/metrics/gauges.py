@@ -126,17 +126,17 @@ class DeliveryGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._depth = metrics.gauge(
             "tocsin_delivery_queue_depth",
-            "Waiting deliveries: pending, or on hold while their destination cannot accept them",
+            "Waiting deliveries: pending, or on hold until their destination can accept them",
             "destination",
             "state",
         )
         self._oldest = metrics.gauge(
             "tocsin_delivery_queue_oldest_age_seconds",
-            "Age of the oldest waiting delivery, pending or on hold; 0 if none is waiting",
+            "Age of the oldest delivery that is pending or on hold; 0 if there is none",
             "destination",
         )
         self._dead = metrics.gauge(
-            "tocsin_delivery_dead", "Deliveries that are no longer retried", "destination"
+            "tocsin_delivery_dead", "Dead deliveries, which Tocsin no longer retries", "destination"
         )
         self._breaker = metrics.gauge(
             "tocsin_delivery_breaker_state",
@@ -145,11 +145,13 @@ class DeliveryGauges:
         )
         self._state = metrics.gauge(
             "tocsin_delivery_destination_state",
-            "1 for the current state of the destination, 0 for the others",
+            "1 for the destination's current state, 0 for all other states",
             "destination",
             "state",
         )
-        self._unrouted = metrics.gauge("tocsin_events_unrouted", "Events that have not been routed")
+        self._unrouted = metrics.gauge(
+            "tocsin_events_unrouted", "Events that have not been routed yet"
+        )
         self._suppressed = metrics.gauge(
             "tocsin_events_suppressed",
             "Events and changes that suppression rules have withheld from destinations",

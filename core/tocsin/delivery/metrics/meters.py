@@ -38,7 +38,7 @@ class DeliveryMeters:
     def __init__(self, metrics: Metrics) -> None:
         self.ended = metrics.counter(
             "tocsin_delivery_attempts_total",
-            "Delivery attempts of this node, by outcome",
+            "Delivery attempts that this node made, by outcome",
             "destination",
             "outcome",
         )
@@ -49,7 +49,7 @@ class DeliveryMeters:
         )
         self.duration = metrics.histogram(
             "tocsin_delivery_attempt_duration_seconds",
-            "Duration of delivery attempts of this node",
+            "Duration of this node's delivery attempts",
             _DURATIONS,
             "destination",
         )
@@ -61,7 +61,7 @@ class DeliveryMeters:
         )
         self.closed = metrics.counter(
             "tocsin_objects_closed_total",
-            "Tickets, alerts and cases that deliveries of this node closed",
+            "Tickets, alerts and cases that this node's deliveries closed",
             "destination",
         )
         self._known: dict[str, DeliveryMeter] = {}

@@ -51,7 +51,7 @@ class WriteBackMetrics:
         if metrics is not None:
             self._counter = metrics.counter(
                 "tocsin_write_backs_total",
-                "Attempts to write a comment to an incident in its SIEM, by provider and outcome",
+                "Attempts to add a comment to an incident in the SIEM, by provider and outcome",
                 "provider",
                 "outcome",
             )
