@@ -41,24 +41,28 @@ _INCOMPLETE = "some older records cannot be listed; their changes are unknown"
 
 ChangesInterval = Annotated[
     Duration,
-    Field(ge=timedelta(seconds=1), description="Interval between checks for changed records."),
+    Field(ge=timedelta(seconds=1), description="How often Tocsin checks for changed records."),
 ]
 ChangesAge = Annotated[
     Duration,
-    Field(gt=timedelta(0), description="Maximum age of the records that are checked for changes."),
+    Field(
+        gt=timedelta(0),
+        description="How long after a record was created Tocsin checks it for changes.",
+    ),
 ]
 SettleDelay = Annotated[
     Duration,
     Field(
         le=timedelta(days=1),
-        description="Minimum age of the records that are read, so that searches find all of them.",
+        description="How old a record must be before Tocsin reads it, so that searches in the "
+        "SIEM find all records.",
     ),
 ]
 RefreshAges = Annotated[
     tuple[Duration, ...],
     Field(
         max_length=10,
-        description="Ages of a new incident at which Tocsin reads it again, in addition to the "
+        description="The ages at which Tocsin reads a new incident again, in addition to the "
         "checks for changes.",
     ),
 ]

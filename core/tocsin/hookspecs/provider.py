@@ -95,40 +95,41 @@ class Provider(Configurable[S], ABC):
         poll_interval: Duration = Field(
             default=timedelta(minutes=1),
             gt=timedelta(0),
-            description="Interval between two reads.",
+            description="How long Tocsin waits between two reads.",
         )
         quiet_first_fetch: bool = Field(
-            default=False, description="Do not send alerts for incidents from the first read."
+            default=False,
+            description="Whether to skip alerts for incidents that Tocsin finds in the first read.",
         )
         alert_on_escalation: bool = Field(
             default=False,
-            description="Also send an alert when the severity of an incident rises to Medium or "
-            "higher, if Tocsin first saw the incident with a lower severity.",
+            description="Whether to also send an alert when an incident's severity rises to "
+            "Medium or higher, if it was lower when Tocsin first saw the incident.",
         )
         alert_when_first_seen_closed: bool = Field(
             default=True,
-            description="Also send alerts for incidents that are Closed when Tocsin first sees "
-            "them.",
+            description="Whether to also send alerts for incidents that are already Closed when "
+            "Tocsin first sees them.",
         )
         store_alert_records: bool = Field(
             default=True,
-            description="Store each alert as the SIEM returned it, if this record has at most 32 "
+            description="Whether to store each alert as the SIEM returned it, up to a size of 32 "
             "KiB as JSON.",
         )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
-            description="Traffic Light Protocol marking of the provider's incidents: clear, "
-            "green, amber, amber+strict or red.",
+            description="The Traffic Light Protocol marking, which limits with whom data from the "
+            "incidents may be shared: clear, green, amber, amber+strict or red.",
         )
         pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
-            description="Permissible Actions Protocol marking of the provider's incidents: clear, "
-            "green, amber or red.",
+            description="The Permissible Actions Protocol marking, which limits what may be done "
+            "with data from the incidents: clear, green, amber or red.",
         )
         write_back: bool = Field(
             default=False,
-            description="Write the summary of each investigation to its incidents in the SIEM, as "
-            "a comment.",
+            description="Whether to add the summary of each investigation to its incidents in the "
+            "SIEM, as a comment.",
         )
         write_back_status: (
             Annotated[
@@ -139,16 +140,16 @@ class Provider(Configurable[S], ABC):
             | None
         ) = Field(
             default=None,
-            description="Status that Tocsin sets in the SIEM after it writes the comment of a "
-            "completed investigation, if the incident is still New there. The only "
-            "valid status is Active. Requires `write_back`, unless the plugin cannot "
-            "write comments.",
+            description="The status that Tocsin gives to an investigated incident in the SIEM if "
+            "the incident is still New there. Active is the only status that you can "
+            "set. If the plugin can write comments, also set `write_back`, because "
+            "Tocsin sets the status after it has written the comment.",
         )
 
         close_from_tickets: bool = Field(
             default=False,
-            description="Close an incident in the SIEM when people close its ticket at a "
-            "destination with `resolutions`.",
+            description="Whether to close an incident in the SIEM when people close its ticket. "
+            "The ticket must come from a destination that has `resolutions`.",
         )
 
         @property

@@ -130,28 +130,30 @@ class ApiSettings(PluginSettings):
     plugin's kind before `ApiSettings`.
     """
 
-    url: ServerUrl = Field(description="Base URL of the API, such as https://siem.example.com.")
+    url: ServerUrl = Field(description="The API's base URL, such as https://siem.example.com.")
     timeout: Duration = Field(
         default=timedelta(seconds=60),
         gt=timedelta(0),
         le=timedelta(minutes=10),
-        description="Timeout of one request.",
+        description="How long Tocsin waits for the response to a request.",
     )
     ca_file: LocalPath | None = Field(
         default=None,
-        description="File with CA certificates (PEM) to trust instead of the system's CA "
-        "certificates.",
+        description="The file with the CA certificates (PEM) that Tocsin trusts instead of "
+        "the system's CA certificates.",
     )
     client_certificate: LocalPath | None = Field(
-        default=None, description="File with the client certificate (PEM)."
+        default=None,
+        description="The file with the client certificate (PEM), for servers or proxies that "
+        "request one.",
     )
     client_key: LocalPath | None = Field(
         default=None,
-        description="File with the private key of the client certificate, if the certificate's "
+        description="The file with the client certificate's private key, if the certificate's "
         "file does not contain the key.",
     )
     proxy: Annotated[str, FileOnly] | None = Field(
-        default=None, description="URL of the HTTP proxy for all requests."
+        default=None, description="The URL of the HTTP proxy for all requests."
     )
 
 

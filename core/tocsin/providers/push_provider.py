@@ -43,18 +43,18 @@ class PushProvider(Provider[S]):
 
         token: SecretStr | None = Field(
             default=None,
-            description="Token of the senders, at least 16 characters. Senders send the token as "
-            "`Authorization: Bearer <token>`, or as the password of `Authorization: "
+            description="The token that senders use, with at least 16 characters. They send it as "
+            "`Authorization: Bearer <token>` or as the password in `Authorization: "
             "Basic`.",
         )
         secret: SecretStr | None = Field(
             default=None,
-            description="Secret with which senders sign requests (Standard Webhooks 1.0.0): "
+            description="The secret with which senders sign requests (Standard Webhooks 1.0.0): "
             "`whsec_` followed by base64.",
         )
 
         max_body_mib: int = Field(
-            default=16, ge=1, le=64, description="Maximum size of a request body, in MiB."
+            default=16, ge=1, le=64, description="The maximum size of a request body, in MiB."
         )
 
         @field_validator("token")

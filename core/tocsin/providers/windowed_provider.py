@@ -51,31 +51,31 @@ class WindowedProvider(Provider[S]):
 
         first_fetch: Duration = Field(
             default=timedelta(hours=24),
-            description="Maximum age of the changes that the first read includes.",
+            description="How far back the first read looks for changes.",
         )
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="Overlap of two consecutive windows, to find changes that the SIEM shows "
-            "late.",
+            description="How far each read goes back before the end of the previous read, to find "
+            "changes that appear late in the SIEM.",
         )
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),
             le=timedelta(days=1),
-            description="Minimum age of the changes that are read, so that the SIEM has completed "
-            "them.",
+            description="How old a change must be before Tocsin reads it, so that the SIEM has "
+            "time to complete it.",
         )
         longest_window: Duration = Field(
             default=timedelta(hours=1),
             ge=SECOND,
-            description="Maximum time that one query covers in addition to `overlap` while the "
-            "provider catches up.",
+            description="The longest time range that one query covers, in addition to `overlap`, "
+            "while Tocsin reads a backlog.",
         )
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
             max_length=10,
-            description="Ages of a new incident at which Tocsin reads it again, because its "
-            "alerts and entities can arrive late.",
+            description="The ages at which Tocsin reads a new incident again, because its alerts "
+            "and entities may arrive late in the SIEM.",
         )
 
         @model_validator(mode="before")
