@@ -166,7 +166,7 @@ async def test_what_is_not_to_be_trusted_is_refused(operator):
 
 async def test_a_body_that_node_red_has_parsed_is_refused(operator):
     status, answer = await operator.post(NOTHING_TO_DO, signed(NOTHING_TO_DO, KEY), "/TOCSIN")
-    assert (status, answer["refused"]) == (401, "the body is not as it arrived")
+    assert (status, answer["refused"]) == (401, "the raw request body is not available")
 
 
 @pytest.mark.parametrize("key", [b"", KEY])
