@@ -37,12 +37,12 @@ def token(
     name: Annotated[
         str,
         typer.Option(
-            help="Name of the admin. Appears in the audit log, and as `created_by` of all "
-            "objects that you create with the token."
+            help="Name of the admin, shown in the audit log and as `created_by` of objects that "
+            "you create with the token."
         ),
     ] = "admin",
     expires_in: Annotated[
-        str, typer.Option(help="Lifetime of the token, such as 30m or 7d. Maximum: 365d.")
+        str, typer.Option(help="How long the token is valid, such as 30m or 7d. Maximum: 365d.")
     ] = "12h",
     as_json: AsJson = False,
 ) -> None:
@@ -69,11 +69,11 @@ def sign_in_link(
         str, typer.Option(help="Name of the admin, shown in the console and the audit log.")
     ] = "admin",
     expires_in: Annotated[
-        str, typer.Option(help="Lifetime of the link, such as 30m. Maximum: 1h.")
+        str, typer.Option(help="How long the link is valid, such as 30m. Maximum: 1h.")
     ] = "10m",
     as_json: AsJson = False,
 ) -> None:
-    """Print a link that signs an admin in to the console once."""
+    """Print a one-time link for signing in to the console."""
     lifetime, url = _parse(expires_in), load_settings().public_url
 
     def issue(connection: Connection, _vault: Vault, clock: Clock) -> str:
@@ -87,10 +87,10 @@ def sign_in_link(
 
 @app.command("revoke-all")
 def revoke_all() -> None:
-    """Revoke all admin tokens and links, and end all console sessions.
+    """Revoke all admin tokens, links and console sessions.
 
-    Revokes sign-in links and links for adding passkeys. Takes effect immediately on every node.
-    Tokens of an OpenID Connect issuer stay valid.
+    The revoked links are sign-in links and links for adding passkeys. Takes effect immediately on
+    every node. Tokens from an OpenID Connect issuer stay valid.
     """
 
     def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:
@@ -102,10 +102,11 @@ def revoke_all() -> None:
 
 @app.command("rotate-signing-keys")
 def rotate_signing_keys() -> None:
-    """Replace the keys that sign access tokens, and revoke all access tokens.
+    """Replace the keys that sign access tokens.
 
-    Use this command if a key might have leaked. It takes effect immediately on every node. API
-    clients must then request new tokens. Routine rotation is automatic and does not revoke tokens.
+    Use this command if a key might have leaked. All access tokens stop working immediately, on
+    every node, and API clients must request new ones. Routine rotation is automatic and does not
+    revoke tokens.
     """
     settings = load_settings()
 

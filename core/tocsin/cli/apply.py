@@ -33,8 +33,8 @@ def apply(
         bool,
         typer.Option(
             "--send-missed",
-            help="Also route the events that matched no destination because no configuration had "
-            "been applied yet.",
+            help="Also route events that matched no destination because you had not applied any "
+            "configuration yet.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -42,10 +42,10 @@ def apply(
 ) -> None:
     """Apply plugins.toml to the database and list the changes.
 
-    Creates and changes the destinations and schedules in the file. Disables destinations and
-    schedules that were removed from the file. Deliveries to a disabled destination stay queued.
-    With SQLite, `tocsin serve` applies the file when it starts. With PostgreSQL, Tocsin routes no
-    events until you have run this command once.
+    Creates and updates the destinations and schedules that the file defines. Disables the ones that
+    you removed from the file. Deliveries to a disabled destination stay queued. With SQLite,
+    `tocsin serve` applies the file when it starts. With PostgreSQL, Tocsin routes no events until
+    you have run this command once.
     """
     if dry_run and send_missed:
         raise OperatorError("--send-missed cannot be used with --dry-run")
@@ -75,7 +75,7 @@ def apply(
 def _describe_stops(connection: Connection) -> list[str]:
     now = SystemClock().now()
     return [
-        f"{kind}s.{name}: still stopped {stop.describe()}; {describe_remedy(kind, name)}"
+        f"{kind}s.{name}: still disabled {stop.describe()}; {describe_remedy(kind, name)}"
         for kind in StopKind
         for name, stop in load_stops(connection, kind, now).items()
     ]

@@ -74,16 +74,19 @@ def verify(
     head: Annotated[
         str | None,
         typer.Option(
-            metavar="POSITION:SEAL", help="Head that an earlier run of the command printed."
+            metavar="POSITION:SEAL",
+            help="Head that an earlier run printed. Detects entries that "
+            "have since been removed from the end of the log.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the audit log for changed or missing entries.
 
-    Reads the database directly and requires the encryption key. Prints the head of the log: the
-    position and the seal of its newest sealed entry. Save the head on another system. To detect
-    entries removed from the end of the log, pass the saved head to a later run with `--head`.
+    Reads the database directly and requires the encryption key. Prints the head of the log, which
+    consists of the position and the seal of the newest sealed entry. Save the head on another
+    system. To detect entries that were removed from the end of the log, pass the saved head to a
+    later run with `--head`.
 
     Exit status: 0 if the log is intact, 1 if it is not.
     """

@@ -64,17 +64,18 @@ def create(
         int | None,
         typer.Option(
             min=1,
-            help="Number of backups of this database to keep, including the new backup. Removes "
-            "older backups. Default: keep all.",
+            help="How many backups of this database to keep, including the new backup. Older "
+            "backups are removed. Default: keep all.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a consistent backup of the database.
 
-    The service can keep running. Writes to TOCSIN_BACKUP_DIR, or by default to `backups` in
-    TOCSIN_DATA_DIR. Encrypts the backup if TOCSIN_BACKUP_KEY_FILE is set. The backup does not
-    contain the encryption key of the database, so store a copy of this key elsewhere.
+    The service can keep running. Writes the backup to TOCSIN_BACKUP_DIR or, if this variable is not
+    set, to `backups` in TOCSIN_DATA_DIR. Encrypts the backup if TOCSIN_BACKUP_KEY_FILE is set. The
+    backup does not contain the database's encryption key, so keep a copy of this key somewhere
+    else.
     """
     from tocsin.transfer import BackupMaker, Manifest, remove_old
 
@@ -123,9 +124,10 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 
 @app.command()
 def verify(name: Name, as_json: AsJson = False) -> None:
-    """Verify the checksums and the encryption key of a backup.
+    """Verify that a backup is intact and can be restored.
 
-    Also checks that the configured encryption key matches the key of the database in the backup.
+    Compares the backup with its checksums, and checks that the configured encryption key is the key
+    of the database in the backup.
 
     Exit status: 0 if the backup can be restored, 2 if it is damaged or a key does not match.
     """
@@ -152,8 +154,8 @@ def restore(
         bool,
         typer.Option(
             "--replace",
-            help="Move an existing SQLite file aside. By default, the command fails if the file "
-            "exists.",
+            help="If the SQLite file exists, rename it. Without this option, the command fails if "
+            "the file exists.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -229,15 +231,15 @@ def release(
     destination: Annotated[
         str | None,
         typer.Option(
-            help="Send only the deliveries to this destination. All other deliveries and all "
-            "events stay on hold."
+            help="Send only deliveries to this destination. All other deliveries, and all events, "
+            "stay on hold."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Send the deliveries and events that a restore put on hold.
 
-    Prints how many deliveries and events the command released.
+    Prints how many deliveries and how many events were released.
     """
     deliveries, events = run_on_database(
         load_settings(), lambda database: database.write(_release, destination)

@@ -80,7 +80,7 @@ def show(
 def regenerate_secret(
     client_id: ClientId, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Replace the secret of an API client and print the new secret.
+    """Replace an API client's secret and print the new one.
 
     The old secret stops working immediately; access tokens stay valid until they expire. Standard
     output contains only the new secret; details go to standard error.
@@ -107,12 +107,12 @@ def disable(
 ) -> None:
     """Disable an API client permanently.
 
-    Its access tokens stay valid until they expire or are revoked.
+    The client's access tokens stay valid until they expire or you revoke them.
     """
     path = admin_path("api-clients", client_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     remark = (
-        "this client's tokens stay valid until they expire; to revoke them now, run `tocsin "
+        "the client's access tokens stay valid until they expire; to revoke them now, run `tocsin "
         "clients revoke-tokens`"
     )
     print_text(remark, file=sys.stderr)

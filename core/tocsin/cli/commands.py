@@ -28,7 +28,7 @@ class CommandEntry:
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("Create plugins.toml and the data directory.", "init", "init"),
     "demo": CommandEntry(
-        "Run the service with a simulated sensor and a webhook receiver until you press Ctrl+C.",
+        "Run the service with a simulated sensor and webhook receiver.",
         "demo",
         "demo",
     ),
@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "providers": CommandEntry("List providers with their sync status and last error.", "providers"),
     "coverage": CommandEntry(
-        "List the newest intervals in the coverage ledger with their outcomes.",
+        "List what was read from providers most recently, and what failed.",
         "providers",
         "coverage",
     ),
@@ -78,9 +78,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "people": CommandEntry("Manage people who sign in to the console with passkeys.", "people"),
     "audit": CommandEntry("List and verify the audit log.", "audit"),
-    "erase": CommandEntry(
-        "Erase an entity from the database and the archive, and print a receipt.", "erase", "erase"
-    ),
+    "erase": CommandEntry("Erase an entity from the database and the archive.", "erase", "erase"),
     "plugins": CommandEntry("List, inspect and create plugins.", "plugins"),
     "templates": CommandEntry("List and render payload templates.", "templates"),
     "completion": CommandEntry(

@@ -28,8 +28,8 @@ def completion(
 ) -> None:
     """Print a completion script for a shell.
 
-    The script contains all commands and options, so completion does not start `tocsin`. Print the
-    script again after an upgrade.
+    The script contains all commands and options, so completing a command does not start `tocsin`.
+    After you upgrade Tocsin, print the script again.
     """
     tree = dict(_list_words(context.find_root().command))
     print_text(_SCRIPTS[shell](tree))

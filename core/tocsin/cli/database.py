@@ -152,15 +152,19 @@ def upgrade(
 @app.command()
 def copy(
     to: Annotated[
-        str, typer.Option("--to", help="URL of an empty database, or of an interrupted copy.")
+        str,
+        typer.Option(
+            "--to",
+            help="URL of the database to copy to. It must be empty or contain an interrupted copy.",
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Copy the database to another database, such as from SQLite to PostgreSQL.
+    """Copy the database, such as from SQLite to PostgreSQL.
 
     Stop all nodes that use either database first. Verifies the row count and the checksum of each
     table in the copy. If the copy is interrupted, run the same command again to resume it. To keep
-    the password out of the process list, omit the password from the URL, and set PGPASSWORD or use
+    the password out of the process list, leave it out of the URL, and instead set PGPASSWORD or use
     ~/.pgpass.
     """
     settings = load_settings()
@@ -207,10 +211,10 @@ def _show_progress(table: str, rows: int, total: int) -> None:
 
 @app.command()
 def keys(*, wide: Wide = False, as_json: AsJson = False) -> None:
-    """Show the encryption keys, with the number of stored values that need each key.
+    """Show the encryption keys and how many values need each key.
 
-    A key with the state `retired` is no longer needed: remove it from the configuration of all
-    nodes. Shows only the IDs of the keys.
+    A key in the state `retired` is no longer needed. Remove it from the configuration of all nodes.
+    The output contains only the IDs of the keys.
     """
     settings = load_settings()
     found, nodes = run_on_database(settings, lambda database: _examine_keys(settings, database))

@@ -125,7 +125,9 @@ def show(
 def replay(
     delivery_id: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="ID of one delivery to resend, in any state."),
+        typer.Argument(
+            metavar="[ID]", help="ID of a delivery to resend. The delivery can be in any state."
+        ),
     ] = None,
     *,
     state: Annotated[
@@ -143,8 +145,8 @@ def replay(
 ) -> None:
     """Resend one delivery, or all deliveries that match the options.
 
-    Without an ID and without options, resends all dead deliveries. Prints the number of resent
-    deliveries. To stop waiting, press Ctrl+C. A running service continues the replay.
+    Without an ID or options, resends all dead deliveries. Prints how many deliveries were resent.
+    To stop waiting, press Ctrl+C. If the service is running, it continues the replay.
     """
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:
@@ -216,14 +218,18 @@ def reroute(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the number of events without rerouting them.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Print how many events would be rerouted, without rerouting them."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Reroute events that matched no destination.
 
-    Sends each event to the destinations that match it now. Skips suppressed events and events that
-    have a delivery, so you can safely run the command again. Prints the number of rerouted events.
+    Sends each event to the destinations that match it now, and prints how many events were
+    rerouted. Skips suppressed events and events that already have a delivery, so you can safely run
+    the command again.
     """
     now = SystemClock().now()
     begin = parse_moment("--since", since, now)

@@ -109,8 +109,8 @@ def resume(
 ) -> None:
     """Resume a destination that was paused after failures.
 
-    Also sends the deliveries to this destination that are on hold, even if the destination is
-    active. In the output, `released` is the number of these deliveries.
+    Also sends the destination's deliveries that are on hold, even if the destination was not
+    paused. In the output, `released` is the number of these deliveries.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))
@@ -128,10 +128,11 @@ def disable(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop sending to a destination until a given time, or until someone enables it.
+    """Stop sending to a destination until it is enabled again.
 
-    Deliveries to the destination stay queued. Applying plugins.toml does not enable the
-    destination.
+    With --until or --for, Tocsin enables the destination automatically. Otherwise, it stays
+    disabled until someone runs `tocsin destinations enable`. Until then, its deliveries stay
+    queued. Applying plugins.toml does not enable the destination.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -140,7 +141,10 @@ def disable(
 def enable(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Enable a manually disabled destination, and send its queued deliveries."""
+    """Enable a destination that was disabled manually.
+
+    Also sends the destination's queued deliveries.
+    """
     _switch(name, url, token, {"enabled": True}, as_json=as_json)
 
 
@@ -156,9 +160,10 @@ def _switch(
 def delete(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Delete a destination that neither plugins.toml nor a plugin defines.
+    """Delete a destination.
 
-    Does not send its queued deliveries.
+    You cannot delete a destination that plugins.toml or a plugin defines. The destination's queued
+    deliveries are not sent.
     """
     path = admin_path("destinations", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Until = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="End of the stop, such as 2026-12-04T18:00:00Z. Alternative to --for."
+        metavar="TIME",
+        help="When to enable it again, such as 2026-12-04T18:00:00Z. Use either --until or --for.",
     ),
 ]
 For = Annotated[
@@ -26,10 +27,10 @@ For = Annotated[
     typer.Option(
         "--for",
         metavar="DURATION",
-        help="Length of the stop, such as 30m or 4h. Alternative to --until.",
+        help="How long to keep it disabled, such as 30m or 4h. Use either --until or --for.",
     ),
 ]
-Reason = Annotated[str | None, typer.Option(help="Reason for the stop.")]
+Reason = Annotated[str | None, typer.Option(help="Why you disable it.")]
 _ENABLE = {
     "destination": "`tocsin destinations enable {}`",
     "provider": "`tocsin providers enable {}`",
@@ -39,7 +40,7 @@ _ENABLE = {
 def build_stop(until: str | None, lasting: str | None, reason: str | None) -> dict[str, Any]:
     """Return the request body of a stop; raises OperatorError for an unusable duration."""
     if until is not None and lasting is not None:
-        raise OperatorError("--until: use --until or --for, not both")
+        raise OperatorError("--until: use either --until or --for, not both")
     seconds = None if lasting is None else _parse_duration(lasting) // timedelta(seconds=1)
     duration = None if seconds is None else f"PT{seconds}S"
     wanted = {"until": until, "duration": duration, "reason": reason}
@@ -56,16 +57,16 @@ def _parse_duration(text: str) -> timedelta:
 
 def describe_remedy(kind: StopKind, name: str) -> str:
     """Return the instruction to end a stop."""
-    return f"to end the stop, run {_ENABLE[kind].format(name)}"
+    return f"to enable it, run {_ENABLE[kind].format(name)}"
 
 
 def describe_past_stop(stop: Mapping[str, Any]) -> str:
-    """Return who stopped something and why, and when the stop ended or will end."""
+    """Return who disabled something and why, and when it was or will be enabled."""
     reason = f" (reason: {stop['reason']})" if stop["reason"] else ""
     if stop["ended_at"] is not None:
         is_due = stop["ended_by"] == "system"
-        what = "the stop ended" if is_due else f"{stop['ended_by']} ended the stop"
+        what = "enabled automatically" if is_due else f"enabled by {stop['ended_by']}"
         end = f"; {what} at {stop['ended_at']}"
     else:
         end = f", until {stop['until']}" if stop["until"] else ", until someone enables it"
-    return f"stopped by {stop['by']}{reason}{end}"
+    return f"disabled by {stop['by']}{reason}{end}"

@@ -31,11 +31,12 @@ def erase(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Erase an entity from the database and the archive, and print a receipt.
+    """Erase an entity from the database and the archive.
 
-    Replaces the value with a pseudonym in all stored data, and in data that Tocsin reads from SIEMs
-    later. Ignores case. Does not change longer words that contain the value. Uses the database
-    directly and requires the encryption key. You cannot undo an erasure, so start with `--dry-run`.
+    Replaces the value with a pseudonym in all stored data and in data that Tocsin later reads from
+    SIEMs, and prints a receipt. Ignores case. Does not change longer words that contain the value.
+    Uses the database directly and requires the encryption key. You cannot undo an erasure, so start
+    with `--dry-run`.
     """
     settings = load_settings()
     archive = read_retention(settings.plugins_file).archive or settings.archive_dir

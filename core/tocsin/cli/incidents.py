@@ -61,28 +61,29 @@ def list_all(
     timespan: Annotated[
         str | None,
         typer.Option(
-            help="Only incidents that changed in this period up to now, as an ISO 8601 duration, "
-            "such as PT4H."
+            help="Only incidents that changed within this time before now. ISO 8601 duration, "
+            "such as PT4H for the last 4 hours."
         ),
     ] = None,
     assignee: Annotated[
         str | None,
         typer.Option(
-            help="Only incidents that are assigned to this person; `none` for unassigned incidents."
+            help="Only incidents that are assigned to this person. For unassigned incidents, use "
+            "`none`."
         ),
     ] = None,
     disposition: Annotated[
         DispositionFilter | None,
         choice_option(
             DispositionFilter,
-            help="Only incidents with this disposition; `none` for incidents without one.",
+            help="Only incidents with this disposition. For incidents without one, use `none`.",
         ),
     ] = None,
     acknowledged: Annotated[
         bool | None,
         typer.Option(
             "--acknowledged/--unacknowledged",
-            help="Only incidents that are acknowledged, or only those that are not.",
+            help="Only acknowledged or only unacknowledged incidents.",
         ),
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Only incidents with this tag.")] = None,
@@ -97,7 +98,8 @@ def list_all(
     technique: Annotated[
         str | None,
         typer.Option(
-            help="Only incidents with this ATT&CK technique or a sub-technique, such as T1110."
+            help="Only incidents with this ATT&CK technique, such as T1110, or one of its "
+            "sub-techniques."
         ),
     ] = None,
     limit: Limit = 50,
@@ -164,8 +166,8 @@ def alerts(
 ) -> None:
     """List the alerts of an incident, latest first.
 
-    On a terminal, use --json or --wide to also show the network flow of each alert and the record
-    that the SIEM returned. Requires an API key with the scope `incidents:read`.
+    On a terminal, add --json or --wide to also show each alert's network flow and the record that
+    the SIEM returned. Requires an API key with the scope `incidents:read`.
     """
     path = f"{INCIDENTS_PATH}/{number}/alerts"
     records = run_with_key(url, api_key, lambda api: api.collect(path, "alerts", limit=limit))
@@ -178,8 +180,8 @@ def detections(
     timespan: Annotated[
         str,
         typer.Option(
-            help="Only dispositions from this period up to now, as an ISO 8601 duration, such as "
-            "P30D."
+            help="How far back to count dispositions. ISO 8601 duration, such as P30D for the "
+            "last 30 days."
         ),
     ] = "P90D",
     provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,
@@ -226,7 +228,9 @@ def drift(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List tickets and other remote objects whose status does not match their incident's.
+    """List tickets whose status does not match their incident's.
+
+    Also lists other remote objects, such as cases.
 
     Requires an API key with the scope `incidents:read`.
     """

@@ -18,7 +18,7 @@ _PRIVATE = 0o700
 def init() -> None:
     """Create plugins.toml and the data directory.
 
-    Prints the next steps. Does not change existing files. To change the locations, set
+    Prints the next steps. Does not change existing files. To use other locations, set
     TOCSIN_PLUGINS_FILE and TOCSIN_DATA_DIR.
     """
     settings = load_settings()
@@ -51,7 +51,8 @@ def _write_plugins_file(path: Path) -> None:
             file.write(text.replace("@COMPLETE@", where))
     except FileExistsError:
         raise OperatorError(
-            f"{path} exists and was not changed; edit it, or set {PREFIX}PLUGINS_FILE to a new path"
+            f"{path} already exists and was not changed; edit it, or set {PREFIX}PLUGINS_FILE to "
+            "another path"
         ) from None
     except OSError as error:
         raise OperatorError(f"cannot write {path}: {error.strerror}") from error

@@ -126,8 +126,8 @@ def start(
 ) -> None:
     """Start an investigation and print its report.
 
-    The service runs the investigation. To stop waiting, press Ctrl+C. The service continues the
-    investigation.
+    The service runs the investigation, and the command waits until it ends. To stop waiting, press
+    Ctrl+C. The service continues the investigation.
 
     Exit status: 0 if the investigation completed or has not ended yet, 1 if it failed or was
     cancelled.
@@ -156,7 +156,7 @@ def message(
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send a follow-up question to an investigation and print the new report.
+    """Ask a follow-up question and print the new report.
 
     Exit status: 0 if the investigation completed or has not ended yet, 1 if it failed or was
     cancelled.
@@ -254,7 +254,7 @@ def steps(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the ledger of an investigation: every query, outcome and conclusion."""
+    """List the queries, outcomes and conclusions of an investigation."""
 
     def find(connection: Connection) -> investigations.StepPage:
         _find(connection, session_id)
@@ -266,10 +266,10 @@ def steps(
 
 @app.command()
 def replay(session_id: SessionId, as_json: AsJson = False) -> None:
-    """Replay an investigation from its ledger and compare the results.
+    """Replay an investigation from its ledger and compare results.
 
-    Does not query any source again. A difference means that the investigator, its settings or the
-    ledger changed.
+    The ledger records every query and its outcome, so the replay does not query any source again.
+    If the results differ, the investigator, its settings or the ledger changed.
 
     Exit status: 0 if the result is the same, 1 if it differs.
     """

@@ -94,8 +94,8 @@ def rotate(
     grace_period_days: Annotated[
         int | None,
         typer.Option(
-            help="Days for which the old value stays valid. Default: 7. With 0, the old value "
-            "stops working immediately."
+            help="How many days the old value stays valid. With 0, it stops working immediately. "
+            "Default: 7."
         ),
     ] = None,
     expires_in_days: Annotated[
@@ -124,7 +124,7 @@ def disable(
 ) -> None:
     """Disable an API key permanently.
 
-    Takes effect immediately, even for an old value in its grace period.
+    The key stops working immediately, including an old value in its grace period.
     """
     record = run_on_api(url, token, lambda api: api.call("DELETE", admin_path("api-keys", key_id)))
     print_record(record, _COLUMNS.every, as_json=as_json)

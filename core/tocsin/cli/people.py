@@ -48,7 +48,7 @@ def create(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a person and print a link for adding their first passkey.
+    """Create a person and print a link to add a first passkey.
 
     Standard output contains only the link; details go to standard error.
     """
@@ -66,7 +66,7 @@ def link(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a link with which a person can add another passkey.
+    """Print a link that lets a person add another passkey.
 
     Standard output contains only the link; details go to standard error. The person's
     earlier links stop working.
@@ -85,7 +85,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List people by name, with the number of their passkeys."""
+    """List people by name and how many passkeys each has."""
     records = run_on_api(
         url, token, lambda api: api.collect(admin_path("people"), "people", limit=limit)
     )
@@ -97,7 +97,7 @@ def list_all(
 def passkeys(
     name: PersonName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """List the passkeys of a person."""
+    """List a person's passkeys."""
     record = run_on_api(url, token, lambda api: api.call("GET", admin_path("people", name)))
     print_records(record["passkeys"], _PASSKEY_COLUMNS, as_json=as_json)
 
@@ -110,7 +110,7 @@ def change(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change the role of a person, and end their sessions."""
+    """Change a person's role and end their sessions."""
     _update(name, {"role": role}, url, token, as_json=as_json)
 
 
@@ -118,9 +118,10 @@ def change(
 def disable(
     name: PersonName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Disable a person, end their sessions and revoke their links.
+    """Disable a person and end their sessions.
 
-    Keeps their passkeys, which do not work until you enable the person.
+    Also revokes the person's links. Their passkeys stay registered, but do not work until you
+    enable the person again.
     """
     _update(name, {"enabled": False}, url, token, as_json=as_json)
 
@@ -129,7 +130,7 @@ def disable(
 def enable(
     name: PersonName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Enable a disabled person, so that their passkeys work again."""
+    """Enable a person so that their passkeys work again."""
     _update(name, {"enabled": True}, url, token, as_json=as_json)
 
 
@@ -137,7 +138,10 @@ def enable(
 def delete(
     name: PersonName, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Delete a person with their passkeys, and end their sessions."""
+    """Delete a person and their passkeys.
+
+    Also ends the person's sessions.
+    """
     record = run_on_api(url, token, lambda api: api.call("DELETE", admin_path("people", name)))
     _print_person(record, as_json=as_json)
 
@@ -150,7 +154,7 @@ def delete_passkey(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a passkey of a person, and end their sessions."""
+    """Delete a person's passkey and end their sessions."""
     path = admin_path("people", name, "passkeys", passkey_id)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))
     _print_person(record, as_json=as_json)
@@ -165,7 +169,7 @@ def _update(
 
 
 def _print_link(answer: ResponseMembers, *, as_json: bool) -> None:
-    remark = f"the link for {answer['name']} works once, and expires at {answer['expires_at']}"
+    remark = f"the link for {answer['name']} works once and expires at {answer['expires_at']}"
     print_secret(answer, "link", remark=remark, as_json=as_json)
 
 

@@ -156,7 +156,7 @@ def new(
     *,
     kind: Annotated[ScaffoldKind, choice_option(ScaffoldKind, help="Kind of plugin.")],
     folder: Annotated[
-        Path, typer.Option(help="Parent directory of the new distribution.")
+        Path, typer.Option(help="Directory in which to create the plugin's directory.")
     ] = Path(),
     as_json: AsJson = False,
 ) -> None:

@@ -32,16 +32,16 @@ def prove(
     since: Annotated[
         str,
         typer.Option(
-            help="Length of the period that ends now, such as 24h or 7d. Maximum: "
-            f"{accounting.LONGEST_PERIOD.days}d."
+            help="How far back the period goes, such as 24h or 7d. "
+            f"Maximum:{accounting.LONGEST_PERIOD.days}d."
         ),
     ] = "24h",
     head: Annotated[
         bool,
         typer.Option(
             "--head",
-            help="Only check that the database is not older than the state recorded in `head.json` "
-            "in the data directory.",
+            help="Only check that the database is not older than the state that `head.json` in "
+            "the data directory records.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -49,9 +49,9 @@ def prove(
 ) -> None:
     """Account for everything read and delivered in a period.
 
-    Lists coverage, failed reads and undelivered events with their reasons. Also lists everything
-    that is unaccounted for. Checks that the database is not older than the state that a node last
-    recorded on this machine (`head.json` in the data directory).
+    Lists coverage, failed reads and undelivered events with their reasons, as well as everything
+    that is unaccounted for. Also checks that the database is not older than the state that a node
+    last recorded on this machine (in `head.json` in the data directory).
 
     Exit status: 0 if everything is accounted for, 1 if anything is unaccounted for, 3 if the
     database does not accept writes.

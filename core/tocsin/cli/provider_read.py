@@ -50,10 +50,11 @@ def read_provider(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """Read a provider as if Tocsin had never read it, and print its pages and rejected records.
+    """Read a provider from the beginning and print what it returns.
 
-    Stores nothing, and does not change the position from which the service reads. Use this command
-    while you develop a plugin.
+    Use this command while you develop a plugin. It reads the provider as if Tocsin had never read
+    it before, and prints the provider's pages and rejected records. The command does not store
+    anything or change the position from which the service reads.
 
     Exit status: 0 if the read succeeded, 1 if the provider failed.
     """

@@ -94,10 +94,11 @@ def disable(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop reading a provider until a given time, or until someone enables it.
+    """Stop reading a provider until it is enabled again.
 
-    During the stop, Tocsin rejects pushes with status 503, and backfills wait. After the stop,
-    Tocsin continues to read where it stopped.
+    With --until or --for, Tocsin enables the provider automatically. Otherwise, it stays disabled
+    until someone runs `tocsin providers enable`. Until then, Tocsin rejects pushes with status 503,
+    and backfills wait. Tocsin then continues to read where it stopped.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -106,7 +107,7 @@ def disable(
 def enable(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Enable a stopped provider."""
+    """Enable a provider that was disabled manually."""
     _switch(name, url, token, {"enabled": True}, as_json=as_json)
 
 
@@ -160,7 +161,10 @@ def coverage(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List the newest intervals in the coverage ledger with their outcomes."""
+    """List what was read from providers most recently, and what failed.
+
+    Shows the newest intervals in the coverage ledger, which records the outcome of each read.
+    """
     settings = load_settings()
     if provider is not None:
         require_known(settings, provider)
@@ -178,7 +182,7 @@ def quarantine(
 ) -> None:
     """List the newest records that could not be parsed.
 
-    Shows the position of each record in its source, and why the record could not be parsed.
+    Shows where each record is in its source, and why it could not be parsed.
     """
     settings = load_settings()
     if provider is not None:

@@ -51,7 +51,8 @@ async def examine_replica(settings: Settings, primary: Database) -> ReplicaFindi
         )
     if names := await primary.read(find_unmarked_nodes):
         return ReplicaFinding(
-            f"the replica is not used, because these nodes do not mark writes: {', '.join(names)}",
+            "the replica is not used, because these nodes do not record when they write: "
+            f"{', '.join(names)}",
             "upgrade all nodes, and set TOCSIN_DATABASE_READ_URL on each",
         )
     return ReplicaFinding(f"a test write reached the replica after {lag:.2f} s")

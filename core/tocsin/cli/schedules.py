@@ -214,9 +214,9 @@ def disable(
 def delete(
     schedule: Schedule, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Delete a schedule that plugins.toml does not define.
+    """Delete a schedule.
 
-    Keeps its past runs.
+    You cannot delete a schedule that plugins.toml defines. The schedule's past runs are kept.
     """
     record = _call(url, token, "DELETE", schedule)
     print_record(record, _COLUMNS.every, as_json=as_json)

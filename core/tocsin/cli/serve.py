@@ -32,15 +32,16 @@ def serve(
         bool,
         typer.Option(
             "--dev",
-            help="For plugin development: restart when plugins.toml, a template or the code of a "
-            "plugin changes, and do not increase the delays between retries.",
+            help="For plugin development: restart when plugins.toml, a template or a plugin's "
+            "code changes, and keep the delays between retries short.",
         ),
     ] = False,
 ) -> None:
     """Run the service.
 
-    Stops gracefully within 30 seconds of SIGINT or SIGTERM. A second signal stops the service
-    immediately. SIGHUP reloads the configuration, or stops a service that runs in a terminal.
+    After SIGINT or SIGTERM, the service stops gracefully within 30 seconds. A second signal stops
+    it immediately. After SIGHUP, the service reloads its configuration, or stops if it runs in a
+    terminal.
 
     Exit status: 0 if the service stopped gracefully, 2 if the configuration is invalid, 3 if the
     database cannot be used, 4 if the stop was forced.

@@ -39,8 +39,8 @@ AdminToken = Annotated[
     typer.Option(
         "--token",
         envvar="TOCSIN_ADMIN_TOKEN",
-        help="Admin token. Prefer the environment variable, because other users of the machine can "
-        "see the options of running commands.",
+        help="Admin token. Prefer the environment variable, because other users on this machine "
+        "can see command-line arguments.",
     ),
 ]
 ApiKey = Annotated[
@@ -48,8 +48,8 @@ ApiKey = Annotated[
     typer.Option(
         "--api-key",
         envvar="TOCSIN_API_KEY",
-        help="API key. Prefer the environment variable, because other users of the machine can see "
-        "the options of running commands.",
+        help="API key. Prefer the environment variable, because other users on this machine can "
+        "see command-line arguments.",
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")]
@@ -243,6 +243,7 @@ def _describe_failure(method: str, error: PluginFailure) -> str:
     )
     if method != "GET" and isinstance(error, TryLater):
         advice += (
-            "; Tocsin might have processed the request: check before you run the command again"
+            "; Tocsin might have processed the request, so check the result before you run the "
+            "command again"
         )
     return f"{error}; {advice}"

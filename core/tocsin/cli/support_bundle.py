@@ -56,7 +56,7 @@ def support_bundle(
         Path | None,
         typer.Option(
             "--log",
-            help="Log file of the service. The archive includes the last 5 MiB of this file.",
+            help="Log file of the service. The last 5 MiB of this file are added to the archive.",
         ),
     ] = None,
     yes: Annotated[
@@ -66,9 +66,9 @@ def support_bundle(
 ) -> None:
     """Collect diagnostics for a support case, without secrets.
 
-    Lists the files of the archive before writing it. Removes the secrets of the settings,
-    plugins.toml and destinations from all files. Does not remove the names of hosts, providers and
-    destinations. The archive contains no incidents, events or reports.
+    Before writing the archive, lists the files that it will contain. From all files, removes the
+    secrets in the settings, in plugins.toml and in destinations. Does not remove the names of
+    hosts, providers and destinations. The archive does not contain incidents, events or reports.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     now = SystemClock().now()

@@ -36,7 +36,7 @@ def create(
         str,
         typer.Option(
             metavar="TIME",
-            help="End of the rule, such as 2026-12-04T18:00:00Z. Maximum: 366 days from now.",
+            help="When the rule ends, such as 2026-12-04T18:00:00Z. Maximum: 366 days from now.",
         ),
     ],
     provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,
@@ -44,8 +44,8 @@ def create(
         str | None,
         typer.Option(
             metavar="PATTERN",
-            help="Only incidents whose whole title matches this pattern. In the pattern, * matches "
-            "any text.",
+            help="Only incidents whose entire title matches this pattern, in which * matches any "
+            "text.",
         ),
     ] = None,
     entity: Annotated[
@@ -61,8 +61,8 @@ def create(
 ) -> None:
     """Create a suppression rule.
 
-    Requires at least one of --provider, --title, --entity and --cidr. The rule suppresses the
-    events of incidents that match all conditions.
+    Specify at least one of --provider, --title, --entity and --cidr. The rule suppresses the events
+    of incidents that match all of the given conditions.
     """
     conditions = {"provider": provider, "title": title, "entity": entity, "cidr": cidr}
     if not any(conditions.values()):
@@ -85,7 +85,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List suppression rules by name, with the number of suppressed events."""
+    """List suppression rules and how many events each suppressed."""
     query = {"active": "true"} if active else {}
     path = admin_path("suppressions")
     records = run_on_api(
@@ -109,7 +109,7 @@ def end(
 ) -> None:
     """End a suppression rule now.
 
-    Tocsin does not deliver the events that the rule has suppressed.
+    Events that the rule has already suppressed are not delivered later.
     """
     path = admin_path("suppressions", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))

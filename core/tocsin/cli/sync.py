@@ -82,8 +82,9 @@ def backfill(
 ) -> None:
     """Backfill a time range from a provider.
 
-    The service reads everything that changed in this time range. To stop waiting, press Ctrl+C. The
-    service continues the backfill, even after a restart.
+    The service reads everything that changed in this time range, and the command waits until the
+    backfill ends. To stop waiting, press Ctrl+C. The service continues the backfill, even after a
+    restart.
 
     Exit status: 0 if the backfill completed, was cancelled or has not ended yet, 1 if it failed.
     """
@@ -115,7 +116,7 @@ def backfills(
 ) -> None:
     """List the newest backfills and their progress.
 
-    Includes automatic backfills of lost intervals.
+    Includes the backfills that Tocsin starts automatically to recover lost intervals.
     """
     page = run_on_database(
         load_settings(),

@@ -30,7 +30,7 @@ _COLUMNS = Columns(
 
 @app.command("list")
 def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
-    """List the receivers that have templates, with their contracts."""
+    """List the receivers that have templates."""
     configuration, _ = _load()
     renderer = _make_renderer(configuration)
     records = [_describe(renderer, receiver) for receiver in configuration.receivers]
@@ -55,7 +55,7 @@ def files(
 ) -> None:
     """Print the paths of the files used for a receiver.
 
-    These are the contract, the schema and the templates. Custom files replace built-in files with
+    Lists the contract, the schema and the templates. A custom file replaces the built-in file with
     the same name.
     """
     configuration, _ = _load()
@@ -95,7 +95,7 @@ def render(
 ) -> None:
     """Render the payload of a sample event for a receiver.
 
-    If the payload has several parts, prints the name of each part on a line before the part.
+    If the payload has several parts, prints each part's name on the line above the part.
 
     Exit status: 0 if the payload meets the receiver's contract, 1 if it does not or a template
     fails.

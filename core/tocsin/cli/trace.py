@@ -30,8 +30,8 @@ def trace(
 ) -> None:
     """Trace an incident from the SIEM to its deliveries.
 
-    Shows the interval in which the incident was read, its alert, emergency stops, events, changes,
-    deliveries, attempts, tickets, triage, investigations and write-backs.
+    Shows when and where the incident was read, and then its alert, emergency stops, events,
+    changes, deliveries, attempts, tickets, triage, investigations and write-backs.
     """
     found, removed = run_on_database(load_settings(), lambda database: database.read(_load, number))
     if removed is not None:

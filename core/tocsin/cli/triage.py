@@ -56,7 +56,7 @@ def add_commands(app: typer.Typer) -> None:
 def _assign(
     numbers: Numbers,
     *,
-    to: Annotated[str | None, typer.Option("--to", help="Name of the new assignee.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Person to assign incidents to.")] = None,
     nobody: Annotated[bool, typer.Option("--nobody", help="Remove the assignee.")] = False,
     url: ApiUrl = None,
     api_key: ApiKey = None,
@@ -100,7 +100,9 @@ def _classify(
     reason: Annotated[str | None, typer.Option(help="Reason for the disposition.")] = None,
     source: Annotated[
         DispositionSource | None,
-        choice_option(DispositionSource, help="Origin of the disposition. Default: playbook."),
+        choice_option(
+            DispositionSource, help="Who or what determined the disposition. Default: playbook."
+        ),
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Remove the disposition.")] = False,
     url: ApiUrl = None,
@@ -110,7 +112,8 @@ def _classify(
 ) -> None:
     """Set or remove the disposition of incidents.
 
-    Does not change their status in the SIEM. Requires an API key with the scope `incidents:write`.
+    Does not change the status of the incidents in the SIEM. Requires an API key with the scope
+    `incidents:write`.
     """
     if (disposition is None) != clear:
         raise OperatorError("use either --as DISPOSITION or --clear")

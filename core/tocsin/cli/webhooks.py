@@ -15,17 +15,21 @@ app = typer.Typer(no_args_is_help=True, help="Generate webhook secrets and signi
 
 @app.command("new-secret")
 def new_secret(as_json: AsJson = False) -> None:
-    """Generate a shared secret for the `secret` setting of a webhook."""
+    """Generate a shared secret for a webhook.
+
+    Use the secret as the `secret` setting of the webhook.
+    """
     secret = _encode("whsec_", token_bytes(32))
     print_value("secret", secret, as_json=as_json)
 
 
 @app.command("new-signing-key")
 def new_signing_key(as_json: AsJson = False) -> None:
-    """Generate a signing key for the `signing_key` setting of a webhook.
+    """Generate a signing key for a webhook.
 
-    Standard output contains only the signing key. The public key, with which receivers verify
-    signatures, goes to standard error. `tocsin check` also shows this key.
+    Use the key as the `signing_key` setting of the webhook. Standard output contains only the
+    signing key. The public key goes to standard error, and `tocsin check` also shows it. Receivers
+    verify signatures with the public key.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

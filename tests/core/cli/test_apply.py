@@ -129,8 +129,8 @@ async def test_stops_that_stay_in_force_are_named(run, write, database, clock):
     status, out = await run()
     assert (status, out) == (0, "destinations\tsoc\tchange\n")
     assert run.notes == (
-        "destinations.soc: still stopped by ana (reason: flood), until someone enables it; "
-        "to end the stop, run `tocsin destinations enable soc`\n"
+        "destinations.soc: still disabled by ana (reason: flood), until someone enables it; "
+        "to enable it, run `tocsin destinations enable soc`\n"
     )
 
 

@@ -52,10 +52,10 @@ def test_the_length_of_a_stop_is_a_duration_or_a_time():
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({}, "stopped by ana, until someone enables it"),
-        ({"until": "T1", "reason": "Busy"}, "stopped by ana (reason: Busy), until T1"),
-        ({"ended_at": "T2", "ended_by": "system"}, "stopped by ana; the stop ended at T2"),
-        ({"ended_at": "T2", "ended_by": "bob"}, "stopped by ana; bob ended the stop at T2"),
+        ({}, "disabled by ana, until someone enables it"),
+        ({"until": "T1", "reason": "Busy"}, "disabled by ana (reason: Busy), until T1"),
+        ({"ended_at": "T2", "ended_by": "system"}, "disabled by ana; enabled automatically at T2"),
+        ({"ended_at": "T2", "ended_by": "bob"}, "disabled by ana; enabled by bob at T2"),
     ],
 )
 def test_a_stop_is_described_with_its_end(members, words):

@@ -21,7 +21,7 @@ def test_the_first_files_are_private_valid_and_never_replaced(tocsin, tmp_path):
     file.write_text("# mine")
     status, _, errors = tocsin("init")
     assert status == 2
-    assert "plugins.toml exists and was not changed" in errors
+    assert "plugins.toml already exists and was not changed" in errors
     assert file.read_text() == "# mine"
 
 

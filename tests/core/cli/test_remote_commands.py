@@ -629,7 +629,7 @@ async def test_where_nothing_answers_it_is_said_what_to_look_at(refused, unused_
     errors = await refused("keys", "list", "--url", url)
     assert f"port {unused_tcp_port}: cannot connect; check that Tocsin is running at this" in errors
     assert "repeat" not in errors
-    assert "check before you run the command again" in await refused(
+    assert "check the result before you run the command again" in await refused(
         "keys", "disable", "K1", "--url", url
     )
 

@@ -61,7 +61,7 @@ async def test_until_a_stop_ends_the_ledger_shows_each_stream_as_stopped(
         clock.advance(hours=1)
         around.notifiers[TOPIC].notify()
         await waiting
-    reason = "stopped by ana (reason: Busy), until 2026-11-21T13:00:00.000Z"
+    reason = "disabled by ana (reason: Busy), until 2026-11-21T13:00:00.000Z"
     shown = {(row["stream"], row["outcome"], row["reason"]) for row in ledger}
     assert shown == {(stream, "stopped", reason) for stream in ("changed", "cases")}
 

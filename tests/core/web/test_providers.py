@@ -112,7 +112,7 @@ async def test_a_provider_is_stopped_and_enabled_with_reason_and_person(admin, c
         "until": "2026-11-21T16:00:00.000Z",
     }
     assert (stopped["state"], stopped["stop"]) == ("disabled", stop)
-    assert "stopped by ana (reason: The SIEM is overloaded), until 2026" in stopped["reason"]
+    assert "disabled by ana (reason: The SIEM is overloaded), until 2026" in stopped["reason"]
     proof = await admin.read("/api/admin/proof")
     [item] = proof["stops"]
     assert item == {

@@ -49,8 +49,9 @@ def doctor(as_json: AsJson = False) -> None:
 
     Examines the clock, disks, file permissions, the database, the read replica, the intake, DNS
     names, proxies, certificates, node roles, delays, retention and destinations. Suggests a remedy
-    for each problem and warning. Changes nothing, except that it creates the stream of the intake
-    if this stream is missing. To also test the credentials for other systems, run `tocsin check`.
+    for each problem and warning. Does not change anything, except that it creates the intake's
+    stream if the stream does not exist. To also test the credentials for other systems, run `tocsin
+    check`.
 
     Exit status: 0 if there are no problems, 1 if there are problems. Warnings do not affect the
     exit status.

@@ -62,7 +62,7 @@ def examine_work(
         area.fail(found, remedy)
     for kind in StopKind:
         for name, stop in load_stops(connection, kind, now).items():
-            area.warn(f"{kind}s.{name}: stopped {stop.describe()}", describe_remedy(kind, name))
+            area.warn(f"{kind}s.{name}: disabled {stop.describe()}", describe_remedy(kind, name))
     until = load_read_until(connection)
     for provider in configuration.providers:
         _examine_provider(area, provider.name, until.get(provider.name), now)

@@ -204,7 +204,7 @@ def _represent_configured(
     if degraded is not None and known["state"] in {"healthy", "waiting", "pushed"}:
         known |= {"state": "degraded", "reason": degraded}
     if stop is not None and known["state"] != "absent":
-        reason = f"stopped {stop.describe()}"
+        reason = f"disabled {stop.describe()}"
         known |= {"state": "disabled", "reason": reason, "next_read_at": None}
     return _arrange(facts.name, known, sorted(facts.capabilities), streams, stop)
 

@@ -60,7 +60,7 @@ class StopGate:
             _log.info("provider enabled", provider=self._provider)
 
     def _record(self, connection: Connection, stop: EmergencyStop, streams: Sequence[str]) -> None:
-        failure = ReadFailure(STOPPED, f"stopped {stop.describe()}")
+        failure = ReadFailure(STOPPED, f"disabled {stop.describe()}")
         for stream in streams:
             key = StreamKey(self._provider, stream)
             record_failure(connection, key, failure, self._clock.now(), continues=True)
