@@ -31,8 +31,9 @@ _TWICE = {
     Idempotency.NATIVE: "The receiver recognizes duplicates by a key in the request.",
     Idempotency.SEARCH: "The channel searches for an existing object before it creates "
     "another one.",
-    Idempotency.NONE: "An event can arrive more than once. To detect duplicates, compare the event "
-    "ID, which is in the body and in the header `webhook-id`.",
+    Idempotency.NONE: "Tocsin can send an event more than once, and the receiver does not "
+    "recognize duplicates. To detect them, compare event IDs. The event ID is in the body and in "
+    "the `webhook-id` header.",
 }
 _BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, even for a duplicate."
 _FORMATS = {"cloudevents", "email", "envelope", "ocsf"}
@@ -42,9 +43,9 @@ _DOCUMENT = re.compile(r"docs/soar/([\w/-]+\.md)")
 _TRIED = {
     "real": "This template was tested with the receiver itself.",
     "recording": "This template was tested with recorded responses of the receiver.",
-    "simulator": "This template was tested with a simulator, not with the receiver.",
-    "contract": "This template was tested [against the contract](../receivers.md#tests), not "
-    "with the receiver.",
+    "simulator": "This template was tested with a simulator, not with the receiver itself.",
+    "contract": "This template's bodies were validated [against a "
+    "schema](../receivers.md#tests). The template was not tested with the receiver itself.",
 }
 
 
@@ -79,22 +80,20 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     yield from (f"# {contract.name}", "")
     source = "this specification" if receiver in _FORMATS else "the receiver's documentation"
     documentation = f"[{source}]({contract.documentation})"
-    yield f'Set `template = "{receiver}"`. The template follows {documentation}.'
+    setting = f'To use this receiver, set `template = "{receiver}"` in your destination.'
+    yield f"{setting} The template follows {documentation}."
     yield from ("", "## Setup at the receiver", "")
     yield from (f"- {_DOCUMENT.sub(_link, note)}" for note in contract.notes)
     yield from ("", "## Configuration", "", "```toml", *_destination(receiver, contract), "```")
     if contract.channel:
-        channel = f"[the channel `{contract.channel}`]({_channel_page(contract)})"
-        yield from (
-            "",
-            f"This receiver requires {channel}. A `webhook` cannot deliver to the receiver.",
-        )
+        channel = f"[the `{contract.channel}` channel]({_channel_page(contract)})"
+        yield from ("", f"This receiver requires {channel}. A plain `webhook` does not work.")
     yield from (
         "",
         "## Body",
         *_picture(receiver, contract),
         "",
-        "Example of a new incident:",
+        "Example for a new incident:",
         "",
         *_sent(receiver, contract),
     )
@@ -118,10 +117,10 @@ def _channel_page(contract: Contract) -> str:
 def _twice(receiver: str, contract: Contract) -> str:
     words = _TWICE[contract.idempotency]
     if _is_body_of_tracker(receiver, contract):
-        channel = "[The channel `ticketing`](../ticketing.md) prevents duplicates"
+        channel = "[The `ticketing` channel](../ticketing.md) prevents duplicates"
         return f"{_BY_WEBHOOK} {channel}: {words[0].lower()}{words[1:]}"
     if "body" not in contract.parts:
-        return words.replace("the header `webhook-id`", "a header")
+        return words.replace("the `webhook-id` header", "a header")
     return words if ALERT.id in _body(receiver) else words.replace("is in the body and", "is")
 
 
@@ -185,49 +184,66 @@ def _body(receiver: str) -> str:
 
 def _answers(contract: Contract) -> Iterator[str]:
     answer = contract.answer
+    if pointers := [*_pointers(answer)]:
+        yield from (_explain(max(pointers, key=lambda pointer: pointer.count("/"))), "")
     yield f"- Success: {_success(answer)}."
     if answer.no_proof:
         yield f"- Meaning of a 2xx response: {answer.no_proof}"
     if answer.remote_id:
-        stored = f"Tocsin stores the value at `{answer.remote_id}` as the remote ID of the delivery"
-        yield f"- Remote ID: {stored}."
+        stored = f"Tocsin stores the value at `{answer.remote_id}` as the delivery's remote ID"
+        yield f"- Remote ID: {stored}, so that you can find the event in the receiver."
     if answer.known:
         yield (
-            f"- A response with `{answer.known.pointer}` is a success, regardless of its status: "
-            "the receiver already has the event."
+            f"- Duplicate: a value at `{answer.known.pointer}` means that the receiver already has "
+            "the event. Such a response is a success, whatever its status is."
         )
     if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
         *others, last = map(str, refused)
         statuses = " or ".join([*filter(None, [", ".join(others)]), last])
-        dead = "Tocsin does not retry the delivery, and marks it as dead"
-        yield f"- Status {statuses}: {dead}. You can replay the delivery after you fix the cause."
+        dead = "Tocsin marks the delivery as dead and does not retry it"
+        yield f"- Status {statuses}: {dead}. After you fix the cause, you can replay the delivery."
     yield "- Any other response: see [Webhooks](../webhooks.md#responses)."
+
+
+def _pointers(answer: AnswerRules) -> Iterator[str]:
+    """Return the JSON Pointers that a page contains."""
+    conditions = (condition.pointer for condition in answer.success)
+    yield from filter(None, [*conditions, answer.event_id, answer.remote_id])
+
+
+def _explain(pointer: str) -> str:
+    *parents, last = (f"`{name}`" for name in pointer.split("/")[1:])
+    field = " of ".join([f"the field {last}", *reversed(parents)]).replace("`0`", "the first entry")
+    return (
+        f"In this list, `{pointer}` is a [JSON Pointer](https://www.rfc-editor.org/rfc/rfc6901) "
+        f"that stands for {field} in the response's JSON body."
+    )
 
 
 def _success(answer: AnswerRules) -> str:
     conditions = [
-        f"{_pointed(condition.pointer)} is `{json.dumps(condition.equals)}`"
+        f"`{json.dumps(condition.equals)}` {_pointed(condition.pointer)}"
         for condition in answer.success
     ]
     if answer.text is not None:
-        conditions.append(f"the text is `{answer.text}`")
+        conditions.append(f"the text `{answer.text}` as its body")
     if answer.remote_id:
-        conditions.append(f"`{answer.remote_id}` has a value")
+        conditions.append(f"a value at `{answer.remote_id}`")
     *others, last = [*map(str, answer.accepted)] or [""]
     success = " or ".join(filter(None, [", ".join(others), last]))
     if answer.event_id:
         kind = ", or any other" if success else "any"
-        success += f"{kind} 2xx response that contains the event ID at `{answer.event_id}`"
+        success += f"{kind} 2xx response with the event ID at `{answer.event_id}`"
     has_proof = bool(success)
     success = success or "any 2xx response"
-    success += " in which " + " and ".join(conditions) if conditions else ""
+    success += " with " + " and ".join(conditions) if conditions else ""
     if has_proof or conditions:
-        success += ". After any other 2xx response, Tocsin retries"
+        success += ". After any other 2xx response, Tocsin retries the delivery"
     return success
 
 
 def _pointed(pointer: str) -> str:
-    return f"`{pointer}`" if pointer else "the whole body"
+    return f"at `{pointer}`" if pointer else "as its body"
 
 
 def main() -> None:
