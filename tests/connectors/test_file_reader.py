@@ -265,7 +265,7 @@ class TestCheck:
         assert problem == "2 files match; the limit is 1"
 
     async def test_required_file_permissions_are_reported(self, feed):
-        assert feed.provider.permissions == ("read access to the files and their directory",)
+        assert feed.provider.permissions == ("read access to the files and their folders",)
 
 
 async def test_a_name_need_not_be_utf_8(make_feed, eve, write):

@@ -36,7 +36,7 @@ def test_the_example_is_valid(kind):
 @each_page
 def test_every_permission_is_told(kind):
     for permission in kind.permissions:
-        assert permission.partition(",")[0].strip() in PAGES[kind]
+        assert permission.partition(" (")[0] in PAGES[kind]
 
 
 def test_every_cloud_is_told():

@@ -36,7 +36,7 @@ def test_the_example_of_properties_is_valid():
 
 @pytest.mark.parametrize("permission", QRadar.permissions)
 def test_every_permission_is_told(permission):
-    assert f"| {permission.partition(',')[0]} |" in TEXT
+    assert f"| {permission.partition(' (')[0]} |" in TEXT
 
 
 def test_every_offense_type_is_told():

@@ -31,17 +31,17 @@ class EntraSettings(ApiSettings):
 
     cloud: MicrosoftCloudName = Field(
         default="public",
-        description="Microsoft cloud: public, usgov (GCC High), usdod or china.",
+        description="The Microsoft cloud: public, usgov (GCC High), usdod or china.",
     )
     authority: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].authority,
-        description="Sign-in endpoint. Default: the cloud's endpoint.",
+        description="The sign-in endpoint. Default: the cloud's endpoint.",
     )
     tenant_id: str = Field(
-        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="Entra tenant, as an ID or domain."
+        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="The ID or domain of the Entra tenant."
     )
-    client_id: str = Field(min_length=1, description="Client ID of the app registration.")
-    client_secret: SecretStr = Field(description="Client secret of the app registration.")
+    client_id: str = Field(min_length=1, description="The client ID of the app registration.")
+    client_secret: SecretStr = Field(description="The client secret of the app registration.")
 
     @model_validator(mode="before")
     @classmethod

@@ -168,8 +168,8 @@ async def test_events_about_graylog_are_left_out(opened):
 @pytest.mark.parametrize(
     ("path", "named"),
     [
-        ("/api/streams/000000000000000000000002", "read access to the stream All events"),
-        ("/api/search/messages", "the right to search messages"),
+        ("/api/streams/000000000000000000000002", 'read access to the "All events" stream'),
+        ("/api/search/messages", "permission to search messages"),
     ],
 )
 async def test_missing_rights_are_named(server, opened, path, named):

@@ -85,7 +85,7 @@ def test_invalid_curated_rule_is_reported(rule):
         make_settings(SecOps, **SETTINGS | {"curated_rules": [rule]})
     [mistake] = explain_errors(raised.value, SecOps.Settings, {"curated_rules": [rule]})
     assert mistake.found == f"found {rule!r}"
-    assert mistake.expected.endswith("each starts with ur_.")
+    assert mistake.expected.endswith("Each ID starts with ur_.")
 
 
 # check

@@ -111,8 +111,8 @@ async def test_five_mistakes_give_five_precise_messages(problems):
             f"use one of: {', '.join(plugin.name for plugin in installed_plugins())}; "
             "did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
-            "expected: File to read, or a glob pattern. "
-            "Tocsin also reads the rotated siblings of the file.",
+            "expected: The file to read, or a glob pattern. "
+            "Tocsin also reads the rotated versions of each file.",
             "plugins.toml: providers.edge.poll_interval: found '5 parsecs'; "
             "use a number with a unit, such as '30s', '5m', '24h' or '7d'",
             "plugins.toml: providers.edge.pth: unknown key; remove it; did you mean 'path'?",

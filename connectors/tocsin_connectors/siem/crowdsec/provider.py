@@ -61,13 +61,13 @@ class CrowdSecSettings(ApiSettings, WindowedProvider.Settings):
 
     machine_id: str = Field(
         min_length=1,
-        description="Name of the machine with which Tocsin signs in. Bouncers cannot read alerts.",
+        description="The name of the machine that Tocsin signs in as. Bouncers cannot read alerts.",
     )
     password: SecretStr = Field(description="The machine's password.")
     refresh_after: tuple[Duration, ...] = Field(
         default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
         max_length=10,
-        description="Ages of a new incident at which Tocsin reads it again, to check whether its "
+        description="The ages at which Tocsin reads a new incident again, to check whether its "
         "decisions have ended.",
     )
 

@@ -42,8 +42,8 @@ class CrowdStrike(WindowedProvider[CrowdStrikeSettings]):
 
     permissions = (
         READ,
-        f"{SEARCH}, unless event_repository is empty",
-        f"{WRITE}, if write_back or close_from_tickets is on",
+        f"{SEARCH} (unless event_repository is empty)",
+        f"{WRITE} (if write_back or close_from_tickets is on)",
     )
     record_contracts = CONTRACTS
     retirements = load_retirements("crowdstrike")

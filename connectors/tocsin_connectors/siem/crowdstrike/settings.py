@@ -53,35 +53,37 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     """Settings of `crowdstrike`."""
 
     cloud: FalconCloudName = Field(
-        default="us-1", description="CrowdStrike cloud: us-1, us-2, eu-1, us-gov-1 or us-gov-2."
+        default="us-1",
+        description="The customer's CrowdStrike cloud: us-1, us-2, eu-1, us-gov-1 or us-gov-2.",
     )
     url: ServerUrl = Field(
         default=FALCON_CLOUDS["us-1"].api,
-        description="API endpoint. Default: the cloud's endpoint.",
+        description="The API endpoint. Default: the cloud's endpoint.",
     )
-    client_id: str = Field(min_length=1, description="ID of an API client.")
-    client_secret: SecretStr = Field(description="Secret of the API client.")
+    client_id: str = Field(min_length=1, description="The ID of the API client that Tocsin uses.")
+    client_secret: SecretStr = Field(description="The API client's secret.")
     member_cid: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{2})?$",
-        description="CID (32 digits) of the child whose alerts are read, if the API client "
-        "belongs to a Flight Control parent.",
+        description="The CID (32 digits) of the child whose alerts Tocsin reads, if the API "
+        "client belongs to a Flight Control parent.",
     )
     excluded_products: tuple[AlertWord, ...] = Field(
         default=("automated-lead", "automated-lead-context"),
-        description="Products whose alerts Tocsin does not read. By default, Tocsin does not read "
-        "automated leads, because they repeat other alerts.",
+        description="The products whose alerts Tocsin does not read. By default, Tocsin does "
+        "not read automated leads, because they repeat other alerts.",
     )
     excluded_types: tuple[AlertWord, ...] = Field(
-        default=(), description="Types of alerts that Tocsin does not read, such as ofp or signal."
+        default=(), description="The alert types that Tocsin does not read, such as ofp or signal."
     )
     hidden_alerts: bool = Field(
-        default=False, description="Also read new alerts that are hidden in the console."
+        default=False,
+        description="Whether to also read new alerts that are hidden in the Falcon console.",
     )
     event_repository: RepositoryName = Field(
         default="search-all",
-        description='Next-Gen SIEM repository or view that Tocsin searches for events; "" '
-        "disables event searches.",
+        description="The Next-Gen SIEM repository or view in which Tocsin searches for events. "
+        'To disable event searches, set "".',
     )
 
     @model_validator(mode="before")

@@ -47,8 +47,8 @@ class Datadog(LookbackProvider[DatadogSettings]):
 
     permissions = (
         READ,
-        f"{SEARCH}, unless log_search is off",
-        f"{WRITE}, if write_back_status or close_from_tickets is set",
+        f"{SEARCH} (unless log_search is off)",
+        f"{WRITE} (if write_back_status or close_from_tickets is set)",
     )
     event_kinds = frozenset(LOG_FIELDS)
     record_contracts = CONTRACTS

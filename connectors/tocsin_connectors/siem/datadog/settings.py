@@ -37,21 +37,27 @@ CONSOLES: Mapping[str, str] = MappingProxyType(
 class DatadogSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `datadog`."""
 
-    site: SiteName = Field(default="datadoghq.com", description="Datadog site: datadoghq.com, ...")
+    site: SiteName = Field(
+        default="datadoghq.com",
+        description="The organization's Datadog site, such as datadoghq.eu.",
+    )
     url: ServerUrl = Field(
         default="https://api.datadoghq.com",
-        description="API endpoint. Default: the site's endpoint.",
+        description="The API endpoint. Default: the site's endpoint.",
     )
-    api_key: SecretStr = Field(description="API key of the organization.")
-    application_key: SecretStr = Field(description="Application key of a user or service account.")
+    api_key: SecretStr = Field(description="The organization's API key.")
+    application_key: SecretStr = Field(
+        description="The application key of a user or service account."
+    )
     query: str = Field(
         default="",
         max_length=4_000,
-        description="Search query that selects the signals to read, such as status:(high OR "
-        "critical); by default, all signals.",
+        description="The search query that selects which signals Tocsin reads, such as "
+        "status:(high OR critical). By default, Tocsin reads all signals.",
     )
     log_search: bool = Field(
-        default=True, description="Search the logs for events that involve an entity."
+        default=True,
+        description="Whether investigations can search the logs for events that involve an entity.",
     )
 
     @model_validator(mode="before")

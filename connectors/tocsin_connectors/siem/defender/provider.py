@@ -61,12 +61,12 @@ class DefenderSettings(EntraSettings, WindowedProvider.Settings):
 
     url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].graph,
-        description="Microsoft Graph endpoint. Default: the cloud's endpoint.",
+        description="The Microsoft Graph endpoint. Default: the cloud's endpoint.",
     )
     alerts: Literal["none", "without-incident", "all"] = Field(
         default="none",
-        description="Alerts that become separate incidents: none, without-incident (alerts that "
-        "belong to no incident) or all.",
+        description="Which alerts become separate incidents: none, without-incident (alerts "
+        "that do not belong to an incident) or all.",
     )
 
 
@@ -76,10 +76,11 @@ class Defender(WindowedProvider[DefenderSettings]):
     permissions = (
         _READ,
         _HUNT,
-        f"{_WRITE} instead of the first, if write_back or close_from_tickets is on",
+        f"{_WRITE} (instead of {_READ}, if write_back or close_from_tickets is on)",
+        f"{_READ_ALERTS} (if alerts become incidents)",
         (
-            f"{_READ_ALERTS}, if alerts are read, or {_WRITE_ALERTS} with write_back or "
-            "close_from_tickets"
+            f"{_WRITE_ALERTS} (instead of {_READ_ALERTS}, if alerts become incidents and "
+            "write_back or close_from_tickets is on)"
         ),
     )
     record_contracts = CONTRACTS

@@ -62,11 +62,13 @@ class Elastic(WindowedProvider[ElasticProviderSettings]):
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
         "read on .alerts-security.alerts-<space> and on the event indexes",
-        "Kibana: Cases (read, or all if write_back or close_from_tickets is on)",
-        "Kibana: Security (read) and Notes (all), if write_back is on",
+        "Kibana: Cases: Read",
+        "Kibana: Cases: All (instead of Read, if write_back or close_from_tickets is on)",
+        "Kibana: Security: Read (if write_back is on)",
+        "Kibana: Notes: All (if write_back is on)",
         (
-            "write and maintenance on .alerts-security.alerts-<space>, if write_back_status or "
-            "close_from_tickets is set"
+            "write and maintenance on .alerts-security.alerts-<space> "
+            "(if write_back_status or close_from_tickets is set)"
         ),
     )
 

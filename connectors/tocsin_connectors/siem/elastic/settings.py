@@ -16,31 +16,32 @@ class ElasticSettings(WindowedProvider.Settings, ApiSettings):
     """Settings of an Elastic provider."""
 
     url: ServerUrl = Field(
-        description="Elasticsearch URL, such as https://elasticsearch.example.com:9200."
+        description="The Elasticsearch URL, such as https://elasticsearch.example.com:9200."
     )
     kibana_url: ServerUrl = Field(
-        description="Kibana URL, such as https://kibana.example.com:5601."
+        description="The Kibana URL, such as https://kibana.example.com:5601."
     )
     api_key: SecretStr = Field(
-        description="API key, in the `encoded` form that Elasticsearch returns when you create "
-        "the key."
+        description="The API key, in the `encoded` form that Elasticsearch returns when you "
+        "create the key."
     )
     space: str = Field(
         default="default",
         pattern=r"^[a-z0-9_-]{1,100}$",
-        description="ID of the Kibana space whose alerts and cases are read: lowercase letters, "
-        "digits, - and _.",
+        description="The ID of the Kibana space whose alerts and cases Tocsin reads: lowercase "
+        "letters, digits, - and _.",
     )
     incidents: tuple[Literal["alerts", "cases"], ...] = Field(
         default=("alerts", "cases"),
         min_length=1,
         max_length=2,
-        description="Records that become incidents: alerts, cases or both.",
+        description="Which records become incidents: alerts, cases or both.",
     )
     event_indexes: tuple[IndexPattern, ...] = Field(
         default=("logs-*", "auditbeat-*", "filebeat-*", "packetbeat-*", "winlogbeat-*"),
         min_length=1,
-        description="Indexes that event searches use, as names or patterns such as logs-*.",
+        description="The indexes in which Tocsin searches for events, as names or patterns such "
+        "as logs-*.",
     )
 
     @property

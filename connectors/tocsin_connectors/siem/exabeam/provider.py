@@ -50,9 +50,9 @@ class Exabeam(CreationTimeProvider[ExabeamSettings]):
 
     permissions = (
         READ_CASES,
-        f'{READ_ALERTS} instead, with records = "alerts"',
-        f"{SEARCH_EVENTS}, unless event_search is off",
-        f"{WRITE_CASES} instead of the first, if write_back or close_from_tickets is on",
+        f'{READ_ALERTS} (instead of {READ_CASES}, if records = "alerts")',
+        f"{SEARCH_EVENTS} (unless event_search is off)",
+        f"{WRITE_CASES} (instead of {READ_CASES}, if write_back or close_from_tickets is on)",
     )
     event_kinds = frozenset(EVENT_FIELDS)
     record_contracts = CONTRACTS

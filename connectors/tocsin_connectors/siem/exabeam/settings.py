@@ -19,35 +19,38 @@ class ExabeamSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `exabeam`."""
 
     region: RegionName = Field(
-        default="us-west", description="Region of the subscription: us-west, us-east, eu, ..."
+        default="us-west", description="The region of the subscription, such as us-west or eu."
     )
     url: ServerUrl = Field(
         default="https://api.us-west.exabeam.cloud",
-        description="API endpoint. Default: the region's endpoint.",
+        description="The API endpoint. Default: the region's endpoint.",
     )
-    client_id: str = Field(min_length=1, description="ID of an API key.")
-    client_secret: SecretStr = Field(description="Secret of the API key.")
+    client_id: str = Field(min_length=1, description="The ID of the API key.")
+    client_secret: SecretStr = Field(description="The secret of the API key.")
     records: Literal["cases", "alerts"] = Field(
-        default="cases", description="Records that become incidents: Threat Center cases or alerts."
+        default="cases",
+        description="Which Threat Center records become incidents: cases or alerts.",
     )
     filter: str = Field(
         default="",
         max_length=4_000,
-        description='Query that selects the cases or alerts to read, such as NOT priority:"LOW"; '
-        "by default, all.",
+        description="The query that selects which cases or alerts Tocsin reads, such as NOT "
+        'priority:"LOW". By default, Tocsin reads all of them.',
     )
     active_stage: str = Field(
         default="INVESTIGATION",
         min_length=1,
         max_length=100,
-        description="Stage that Tocsin sets for `write_back_status`.",
+        description="The stage to which Tocsin moves a case if `write_back_status` is set.",
     )
     event_search: bool = Field(
-        default=True, description="Search for events that involve an entity."
+        default=True,
+        description="Whether investigations can search for events that involve an entity.",
     )
     web_url: ServerUrl | None = Field(
         default=None,
-        description="URL of a case in a browser, without the case ID, for links.",
+        description="The URL of a case in the browser, without the case ID. Tocsin uses this "
+        "URL for links.",
     )
 
     @model_validator(mode="before")

@@ -46,21 +46,22 @@ class FileProvider(Provider[ProviderSettings]):
         """Settings of every file provider."""
 
         path: LocalPath = Field(
-            description="File to read, or a glob pattern. Tocsin also reads the rotated siblings "
-            "of the file.",
+            description="The file to read, or a glob pattern. Tocsin also reads the rotated "
+            "versions of each file.",
         )
         first_fetch: Duration = Field(
             default=timedelta(hours=24),
             le=timedelta(days=36500),
-            description="Maximum time since the last write to a file that the first read includes.",
+            description="On the first read, Tocsin skips files that were last modified longer ago "
+            "than this.",
         )
         poll_interval: Duration = Field(
             default=timedelta(seconds=5),
             gt=timedelta(0),
-            description="Interval between two reads.",
+            description="How long Tocsin waits between two reads.",
         )
 
-    permissions: ClassVar[tuple[str, ...]] = ("read access to the files and their directory",)
+    permissions: ClassVar[tuple[str, ...]] = ("read access to the files and their folders",)
 
     @abstractmethod
     def to_incident(self, record: dict[str, Any]) -> Incident | None:

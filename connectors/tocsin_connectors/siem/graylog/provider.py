@@ -32,8 +32,8 @@ from tocsin_connectors.siem.permissions import PermissionProbe, find_refused
 from tocsin_connectors.siem.records import text
 from tocsin_connectors.siem.retirements import load_retirements
 
-READ = "read access to the stream All events"
-SEARCH = "the right to search messages (role Reader)"
+READ = 'read access to the "All events" stream'
+SEARCH = "permission to search messages (the Reader role)"
 _RECENT = timedelta(minutes=1)
 
 

@@ -16,29 +16,31 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
     """Settings of `graylog`."""
 
     url: ServerUrl = Field(
-        description="Graylog URL without /api, such as https://graylog.example.org."
+        description="The Graylog URL without /api, such as https://graylog.example.org."
     )
-    token: SecretStr = Field(description="Access token of a Graylog user.")
+    token: SecretStr = Field(description="The access token of a Graylog user.")
     console_url: ServerUrl | None = Field(
-        default=None, description="URL of the web interface, for links. Default: `url`."
+        default=None, description="The URL of the web interface, for links. Default: `url`."
     )
     events: Literal["alerts", "all"] = Field(
-        default="alerts", description="Events to read: alerts (events with notifications) or all."
+        default="alerts",
+        description="Which events Tocsin reads: alerts (events with notifications) or all.",
     )
     excluded_types: tuple[EventTypeName, ...] = Field(
         default=("system-notifications-v1",),
         max_length=50,
-        description="Types of event definitions whose events do not become incidents. Default: "
-        "notifications about Graylog itself.",
+        description="The types of event definitions whose events do not become incidents. By "
+        "default, these are notifications about Graylog itself.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="Ages of a new incident at which Tocsin reads it again. Events in Graylog do "
-        "not change.",
+        description="The ages at which Tocsin reads a new incident again. You do not need this "
+        "setting, because events in Graylog do not change.",
     )
     settle_delay: Duration = Field(
         default=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Minimum age of the events that are read, so that Graylog has indexed them.",
+        description="How old an event must be before Tocsin reads it, so that Graylog has time "
+        "to index it.",
     )

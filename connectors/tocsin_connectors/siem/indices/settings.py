@@ -14,10 +14,12 @@ from tocsin import ApiSettings
 class ClusterSettings(ApiSettings):
     """Settings of a cluster with user or token authentication."""
 
-    username: str | None = Field(default=None, min_length=1, description="User to sign in as.")
+    username: str | None = Field(
+        default=None, min_length=1, description="The user that Tocsin signs in as."
+    )
     password: SecretStr | None = Field(default=None, description="The user's password.")
     token: SecretStr | None = Field(
-        default=None, description="Bearer token (JWT), instead of username and password."
+        default=None, description="The bearer token (JWT), instead of `username` and `password`."
     )
 
     @model_validator(mode="after")

@@ -40,7 +40,7 @@ _MAX_EVIDENCE = 20
 class InsightIDR(CreationTimeProvider[InsightIDRSettings]):
     """Investigations of one organization. Each investigation is an incident."""
 
-    permissions = (VIEW, f"{CHANGE} instead, if write_back or close_from_tickets is on")
+    permissions = (VIEW, f"{CHANGE} (instead of {VIEW}, if write_back or close_from_tickets is on)")
     record_contracts = CONTRACTS
     precision = MILLISECOND
     page_size = 100

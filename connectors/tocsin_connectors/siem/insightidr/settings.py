@@ -20,21 +20,22 @@ class InsightIDRSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `insightidr`."""
 
     region: RegionCode = Field(
-        default="us", description="Region of the organization: us, us2, us3, eu, ca, au or ap."
+        default="us", description="The organization's region: us, us2, us3, eu, ca, au or ap."
     )
     url: ServerUrl = Field(
         default="https://us.api.insight.rapid7.com",
-        description="API endpoint. Default: the region's endpoint.",
+        description="The API endpoint. Default: the region's endpoint.",
     )
-    api_key: SecretStr = Field(description="API key of a user or of the organization.")
+    api_key: SecretStr = Field(description="A user key or an organization key.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="InsightIDR URL in a browser, up to and including /op/ and the token after "
-        "it, for links. Default: the URL from an alert.",
+        description="The InsightIDR URL in the browser, up to and including /op/ and the token "
+        "after it. Tocsin uses this URL for links. Default: the URL from an alert.",
     )
     alert_details: bool = Field(
         default=True,
-        description="Read the details and the evidence of alerts, which contain the entities.",
+        description="Whether to request the details and evidence of each alert, which contain "
+        "the entities and techniques.",
     )
     refresh_after: RefreshAges = (
         timedelta(minutes=2),

@@ -79,16 +79,16 @@ class OpenSearchSettings(ClusterSettings, LookbackProvider.Settings):
     event_index: str | None = Field(
         default=None,
         pattern=r"^[^\s/?#\\\"<>|]+$",
-        description="Indices that event searches use: names or patterns with `*`, separated "
-        "by commas. Default: the indices of all detectors.",
+        description="The indices in which Tocsin searches for events: names or patterns with "
+        "`*`, separated by commas. Default: the indices of all detectors.",
     )
     time_field: str = Field(
         default="@timestamp",
         min_length=1,
-        description="Timestamp field of the documents in these indices.",
+        description="The timestamp field of the documents in these indices.",
     )
     dashboard_url: ServerUrl | None = Field(
-        default=None, description="OpenSearch Dashboards URL, for links."
+        default=None, description="The OpenSearch Dashboards URL, for links."
     )
 
 
@@ -102,7 +102,7 @@ class OpenSearch(LookbackProvider[OpenSearchSettings]):
         "cluster:admin/opensearch/securityanalytics/detector/search",
         "cluster:admin/opensearch/securityanalytics/alerts/get",
         "cluster:admin/opensearch/securityanalytics/findings/get",
-        "cluster:admin/opensearch/securityanalytics/alerts/ack, if write_back_status is set",
+        "cluster:admin/opensearch/securityanalytics/alerts/ack (if write_back_status is set)",
         "index permission `read` on the indices that event searches use",
     )
 

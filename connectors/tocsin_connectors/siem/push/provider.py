@@ -46,15 +46,21 @@ def _check_mapping(path: str) -> str:
 class PushSettings(PushProvider.Settings):
     """Settings of a push provider: a shipped format or a custom mapping."""
 
-    format: Format | None = Field(default=None, description="Format of the request bodies.")
+    format: Format | None = Field(
+        default=None,
+        description="The format of the request bodies. For other formats, set `mapping_file` "
+        "instead.",
+    )
     mapping_file: Annotated[LocalPath, AfterValidator(_check_mapping)] | None = Field(
-        default=None, description="Path of a custom mapping (.json.j2), for another format."
+        default=None,
+        description="The path of a custom mapping (.json.j2), for formats that `format` does "
+        "not support.",
     )
     records: str | None = Field(
         default=None,
-        description="Member of the body that contains the list of records, or empty if the body "
-        "itself is the list. With this setting, Tocsin applies the custom mapping to batches of "
-        "records.",
+        description="The member of the body that contains the list of records. If the body "
+        "itself is the list, set an empty string. With this setting, Tocsin applies "
+        "the custom mapping to batches of records.",
     )
 
     @classmethod

@@ -28,9 +28,9 @@ RULES = "View Custom Rules"
 SEARCH = "Log Activity"
 WRITE = f"{READ}, for notes"
 PERMISSIONS = (
-    f"{READ}, which also allows notes if write_back is on",
-    f"{RULES}, for the names of rules",
-    f"{SEARCH}, unless search_events is off",
+    f"{READ} (also for notes, if write_back is on)",
+    f"{RULES} (for rule names)",
+    f"{SEARCH} (unless search_events is off)",
 )
 _MISSING_OFFENSE = 0
 _RECENT = timedelta(minutes=1)

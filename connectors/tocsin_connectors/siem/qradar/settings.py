@@ -18,40 +18,46 @@ Identifier = Annotated[int, Field(ge=0, lt=2**63)]
 class QRadarSettings(WindowedProvider.Settings, ApiSettings):
     """Settings of `qradar`."""
 
-    url: ServerUrl = Field(description="Console URL, such as https://qradar.example.com.")
-    token: SecretStr = Field(description="Token of an authorized service.")
+    url: ServerUrl = Field(
+        description="The URL of the QRadar console, such as https://qradar.example.com."
+    )
+    token: SecretStr = Field(description="The token of an authorized service.")
     api_version: str = Field(
         default="26.0",
         pattern=r"^\d{1,3}\.\d{1,2}$",
-        description="API version to use, such as 26.0. The console must support it.",
+        description="The API version that Tocsin uses, such as 26.0. The console must support "
+        "this version.",
     )
     domains: tuple[Identifier, ...] = Field(
         default=(),
-        description="Domain IDs. Tocsin reads only offenses of these domains, and offenses that "
-        "span domains; by default, all offenses.",
+        description="The IDs of the domains whose offenses Tocsin reads. Tocsin always reads "
+        "offenses that span several domains. By default, Tocsin reads all offenses.",
     )
     rules: tuple[Identifier, ...] = Field(
         default=(),
-        description="Rule IDs. Tocsin reads only offenses to which one of these rules "
-        "contributed; by default, all offenses.",
+        description="The IDs of rules. Tocsin reads only offenses to which at least one of "
+        "these rules contributed. By default, Tocsin reads all offenses.",
     )
     search_events: bool = Field(
-        default=True, description="Search Ariel for events that involve an entity."
+        default=True,
+        description="Whether investigations can search Ariel for events that involve an entity.",
     )
     event_properties: Mapping[EntityKind, tuple[PropertyName, ...]] = Field(
         default_factory=dict,
-        description="Custom event properties that contain entities, by kind of entity.",
+        description="The custom event properties that contain entities, by entity kind.",
     )
     most_searches: int = Field(
-        default=2, ge=1, le=20, description="Maximum number of concurrent searches."
+        default=2, ge=1, le=20, description="How many searches can run at the same time."
     )
     search_timeout: Duration = Field(
         default=timedelta(seconds=90),
         gt=timedelta(0),
-        description="Maximum duration of a search. Investigations wait at most 120 seconds.",
+        description="How long a search can take. Investigations never wait longer than 120 "
+        "seconds.",
     )
     closing_reason_id: Identifier | None = Field(
-        default=None, description="ID of the closing reason with which Tocsin closes offenses."
+        default=None,
+        description="The ID of the closing reason that Tocsin uses when it closes offenses.",
     )
 
     @property

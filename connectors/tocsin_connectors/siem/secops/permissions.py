@@ -21,12 +21,12 @@ SEARCH = "chronicle.events.udmSearch"
 UPDATE = "chronicle.legacies.legacyUpdateAlert"
 PERMISSIONS = (
     LIST,
-    f"{CURATED}, unless curated_detections is off",
-    f"{COUNT}, if curated_detections is on and curated_rules is not set",
-    f"{RULE}, so that `tocsin check` can detect unknown curated rules",
+    f"{CURATED} (unless curated_detections is off)",
+    f"{COUNT} (if curated_detections is on and curated_rules is not set)",
+    f"{RULE} (so that `tocsin check` can detect unknown curated rules)",
     GET,
     SEARCH,
-    f"{UPDATE}, if write_back or close_from_tickets is on",
+    f"{UPDATE} (if write_back or close_from_tickets is on)",
 )
 _MISSING_ALERT = "de_00000000-0000-0000-0000-000000000000"
 _RECENT = timedelta(minutes=1)

@@ -17,47 +17,51 @@ _Part = r"^[A-Za-z0-9:._-]{1,100}$"
 class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
     """Settings of `secops`."""
 
-    project: str = Field(pattern=_Part, description="Google Cloud project, by ID or number.")
+    project: str = Field(pattern=_Part, description="The ID or number of the Google Cloud project.")
     region: str = Field(
         pattern=r"^[a-z0-9-]{1,50}$",
-        description="Region of the instance, in lowercase: us, eu, europe-west2, ...",
+        description="The instance's region in lowercase, such as us, eu or europe-west2.",
     )
-    instance: str = Field(pattern=_Part, description="Customer ID (GUID) of the instance.")
-    service_account: SecretStr = Field(description="Service account key, as JSON.")
+    instance: str = Field(pattern=_Part, description="The customer ID (GUID) of the instance.")
+    service_account: SecretStr = Field(description="The service account key, in JSON format.")
     url: ServerUrl = Field(
         default="https://us-chronicle.googleapis.com",
-        description="API endpoint. Default: the region's endpoint.",
+        description="The API endpoint. Default: the region's endpoint.",
     )
     sign_in_url: ServerUrl = Field(
-        default="https://oauth2.googleapis.com", description="Sign-in endpoint."
+        default="https://oauth2.googleapis.com", description="The sign-in endpoint."
     )
     detections: Literal["alerting", "all"] = Field(
         default="alerting",
-        description="Detections to read: alerting (detections of rules that alert) or all.",
+        description="Which detections Tocsin reads: alerting (only detections of alerting "
+        "rules) or all.",
     )
     regional_endpoint: bool = Field(
-        default=False, description="Use the endpoint chronicle.<region>.rep.googleapis.com."
+        default=False,
+        description="Whether to use the endpoint chronicle.<region>.rep.googleapis.com.",
     )
     curated_detections: bool = Field(
-        default=True, description="Also read the detections of Google's curated rules."
+        default=True, description="Whether to also read the detections of Google's curated rules."
     )
     curated_rules: tuple[RuleName, ...] = Field(
         default=(),
         max_length=50,
-        description="IDs of the curated rules to read, instead of all; each starts with ur_.",
+        description="The IDs of the curated rules whose detections Tocsin reads, instead of "
+        "those of all curated rules. Each ID starts with ur_.",
     )
     lists_per_minute: int = Field(
         default=10,
         ge=1,
         le=600,
-        description="Maximum number of requests for detections per minute.",
+        description="How many requests for detections Tocsin sends per minute at most.",
     )
     changes_every: ChangesInterval = timedelta(hours=1)
     settle_delay: SettleDelay = timedelta(minutes=2)
     overlap: Duration = Field(
         default=timedelta(hours=1),
         le=timedelta(days=7),
-        description="Overlap of two consecutive windows, to find detections that appear late.",
+        description="How far each read goes back before the end of the previous read, to find "
+        "detections that appear late.",
     )
 
     @model_validator(mode="before")

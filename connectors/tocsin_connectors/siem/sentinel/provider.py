@@ -53,8 +53,11 @@ class Sentinel(WindowedProvider[SentinelSettings]):
     """Incidents of one workspace, with their alerts and entities."""
 
     permissions = (
-        "Microsoft Sentinel Reader, on the workspace",
-        "Microsoft Sentinel Responder instead, if write_back or close_from_tickets is on",
+        "Microsoft Sentinel Reader on the workspace",
+        (
+            "Microsoft Sentinel Responder (instead of Reader, if write_back or "
+            "close_from_tickets is on)"
+        ),
     )
     record_contracts = CONTRACTS
     retirements = load_retirements("sentinel")

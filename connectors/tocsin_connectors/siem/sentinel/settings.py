@@ -43,47 +43,47 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
 
     url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].management,
-        description="Azure Resource Manager endpoint. Default: the cloud's endpoint.",
+        description="The Azure Resource Manager endpoint. Default: the cloud's endpoint.",
     )
     logs_url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].logs,
-        description="Log Analytics query endpoint. Default: the cloud's endpoint.",
+        description="The Log Analytics query endpoint. Default: the cloud's endpoint.",
     )
     subscription: str = Field(
         pattern=r"^[0-9A-Fa-f-]{36}$",
-        description="Subscription ID (GUID) of the workspace.",
+        description="The ID (GUID) of the subscription that contains the workspace.",
     )
     resource_group: str = Field(
-        pattern=r"^[\w.()-]{1,90}$", description="Resource group of the workspace."
+        pattern=r"^[\w.()-]{1,90}$", description="The resource group that contains the workspace."
     )
     workspace: str = Field(
         pattern=r"^[A-Za-z0-9-]{4,63}$",
-        description="Name of the Log Analytics workspace, not its ID.",
+        description="The name of the Log Analytics workspace, not its ID.",
     )
     workspace_id: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f-]{36}$",
-        description="ID (GUID) of the workspace, for queries. By default, Tocsin looks up the ID "
-        "by the name of the workspace.",
+        description="The ID (GUID) of the workspace, for log queries. By default, Tocsin looks "
+        "up the ID by the workspace's name.",
     )
     api_version: str = Field(
         default="2025-09-01",
         pattern=r"^\d{4}-\d{2}-\d{2}(-preview)?$",
-        description="Version of the Sentinel API, such as 2025-09-01.",
+        description="The version of the Sentinel API, such as 2025-09-01.",
     )
     overlap: Duration = Field(
         default=timedelta(minutes=15),
         le=timedelta(days=7),
-        description="Overlap of two consecutive windows, because incidents of Defender XDR arrive "
-        "up to ten minutes late.",
+        description="How far each read goes back before the end of the previous read, because "
+        "Defender XDR incidents can arrive up to ten minutes late.",
     )
     read_own: bool = Field(
         default=False,
-        description="Also read incidents that Tocsin itself created in the workspace through a "
-        "destination `sentinel-incidents`.",
+        description="Whether to also read incidents that Tocsin itself created in the "
+        "workspace, through a `sentinel-incidents` destination.",
     )
     tables: OwnTables = Field(
         default={},
-        description="Custom tables that event searches use: for each table name, "
-        "the columns that contain entities, by kind of entity.",
+        description="The custom tables in which Tocsin searches for events. For each table "
+        "name, list the columns that contain entities, by entity kind.",
     )

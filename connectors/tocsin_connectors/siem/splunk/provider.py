@@ -55,9 +55,15 @@ class Splunk(WindowedProvider[SplunkProviderSettings]):
     retirements = load_retirements("splunk")
     event_kinds = frozenset(ENTITY_FIELDS)
     permissions = (
-        "the capability search, and the index notable among the searchable indexes of the role",
-        "read access to the lookup incident_review_lookup (the role ess_analyst has it)",
-        "the capability edit_notable_events, if write_back or close_from_tickets is on",
+        "the `search` capability and access to the `notable` index",
+        (
+            "read access to the lookup incident_review_lookup and the macro notable "
+            "(which the roles ess_user and ess_analyst have)"
+        ),
+        (
+            "the `edit_notable_events` capability and the ess_analyst role (if "
+            "write_back or close_from_tickets is on)"
+        ),
     )
 
     def __init__(self, settings: Any, tools: Tools) -> None:

@@ -16,45 +16,48 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     """Settings of a Splunk provider."""
 
     url: ServerUrl = Field(
-        description="URL of a search head's management port, such as "
+        description="The URL of a search head's management port, such as "
         "https://splunk.example.com:8089."
     )
-    token: SecretStr = Field(description="Splunk authentication token.")
+    token: SecretStr = Field(description="The Splunk authentication token.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="Splunk Web URL, such as https://splunk.example.com:8000, for links.",
+        description="The Splunk Web URL for links, such as https://splunk.example.com:8000.",
     )
     look_back: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="Maximum time between the event time of a finding and the time at which the "
-        "finding is indexed or reviewed.",
+        description="How long after a finding's event time Splunk can index or review the "
+        "finding so that Tocsin still reads it.",
     )
     investigations: bool = Field(
         default=False,
-        description="Also read the investigations of Enterprise Security 8, which group findings.",
+        description="Whether to also read the investigations of Enterprise Security 8, which "
+        "group findings.",
     )
     investigations_for: Duration = Field(
         default=timedelta(days=30),
         gt=timedelta(0),
-        description="Maximum age of the investigations that are checked for changes.",
+        description="How long after an investigation was created Tocsin checks it for changes.",
     )
     event_indexes: tuple[IndexName, ...] = Field(
         default=("*",),
         min_length=1,
-        description="Indexes that event searches use, each a name or a pattern with *.",
+        description="The indexes in which Tocsin searches for events, as names or patterns with *.",
     )
     most_searches: int = Field(
-        default=2, ge=1, le=50, description="Maximum number of concurrent searches."
+        default=2, ge=1, le=50, description="How many searches can run at the same time."
     )
     search_timeout: Duration = Field(
         default=timedelta(seconds=90),
         gt=timedelta(0),
-        description="Maximum duration of a search. Investigations wait at most 120 seconds.",
+        description="How long a search can take. Investigations never wait longer than 120 "
+        "seconds.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="Ages of a new incident at which Tocsin reads it again. Findings change only "
-        "through reviews, which Tocsin always reads.",
+        description="The ages at which Tocsin reads a new incident again. You usually do not "
+        "need this setting, because findings change only through reviews, and "
+        "Tocsin always reads reviews.",
     )

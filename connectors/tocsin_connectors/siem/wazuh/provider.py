@@ -66,33 +66,35 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
     index: str = Field(
         default="wazuh-alerts-*,wazuh-findings-v5-*",
         pattern=r"^[^\s/?#\\\"<>|]+$",
-        description="Indices to read: names or patterns with `*`, separated by commas.",
+        description="The indices that Tocsin reads: names or patterns with `*`, separated by "
+        "commas.",
     )
     min_severity: Annotated[Severity, any_case(Severity)] = Field(
         default=Severity.MEDIUM,
-        description="Minimum severity to read. In 4.x, Medium is level 7 and above.",
+        description="The lowest severity that Tocsin reads. In Wazuh 4.x, Medium starts at "
+        "level 7.",
     )
     window: Duration = Field(
         default=timedelta(hours=1),
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Length of the fixed intervals by which Tocsin groups alerts. Alerts from one "
-        "rule on one agent within an interval form one incident.",
+        description="The length of the clock intervals in which Tocsin groups alerts. Alerts "
+        "with the same rule and agent in the same interval form one incident.",
     )
     overlap: Duration = Field(
         default=timedelta(minutes=30),
         le=timedelta(days=7),
-        description="Overlap of two consecutive windows, to find alerts that reach the indexer "
-        "late.",
+        description="How far each read goes back before the end of the previous read, to find "
+        "alerts that reach the indexer late.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(timedelta(hours=1), timedelta(hours=6)),
         max_length=10,
-        description="Ages of a new incident at which Tocsin counts its alerts again, to include "
+        description="The ages at which Tocsin counts a new incident's alerts again, to include "
         "late alerts.",
     )
     dashboard_url: ServerUrl | None = Field(
-        default=None, description="Wazuh dashboard URL, for links."
+        default=None, description="The Wazuh dashboard URL, for links."
     )
 
 

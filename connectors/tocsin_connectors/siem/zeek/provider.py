@@ -30,14 +30,14 @@ class ZeekSettings(GroupingFileProvider.Settings):
     severities: Mapping[NoticePattern, Severity] = Field(
         default_factory=dict,
         max_length=1_000,
-        description="Severities by notice type, such as SSH::Password_Guessing or Scan::*."
-        " The first match applies.",
+        description="The severities of notice types such as SSH::Password_Guessing or Scan::*. "
+        "Tocsin uses the first match.",
     )
     excluded_notices: tuple[NoticePattern, ...] = Field(
         default=OPERATIONAL_NOTICES,
         max_length=1_000,
-        description="Notice types that do not become incidents. Default: notice types about the "
-        "sensor itself.",
+        description="The notice types that do not become incidents. By default, these are the "
+        "notices about the sensor itself.",
     )
 
 
