@@ -131,10 +131,10 @@ def _to_enrichment(opinion: Mapping[str, Any]) -> Enrichment:
 
 _KINDS = {
     "block": re.compile(r"(?:Block|Verify that) (?P<who>.*?)(?: stays blocked)?"),
-    "isolate": re.compile(r"Isolate (?P<who>.*?)(?:, and collect .*)?"),
+    "isolate": re.compile(r"Isolate (?P<who>.*?)(?: and collect .*)?"),
     "reset": re.compile(r"Reset the password of (?P<who>.*) and end its sessions"),
     "patch": re.compile(r"Find and patch systems with (?P<who>.*?)(?:, starting with .*)?"),
-    "collect": re.compile(r"Collect memory and logs of (?P<who>.*)"),
+    "collect": re.compile(r"Collect memory and logs from (?P<who>.*)"),
     "close": re.compile(r"Close (?P<who>incident [0-9]+)"),
     "tune": re.compile(r"Tune the rule (?P<who>.*)"),
     "watch": re.compile(r"Watch (?P<who>[^,]*)"),

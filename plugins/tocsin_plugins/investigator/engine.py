@@ -45,7 +45,7 @@ from tocsin_plugins.investigator.report import build_report
 from tocsin_plugins.investigator.roles import assign_roles
 from tocsin_plugins.investigator.settings import Settings as InvestigatorSettings
 
-_NOTHING = "the question specifies nothing to investigate"
+_NOTHING = "the question does not say what to investigate"
 _GENERAL = "the question asks for incidents in general"
 
 
@@ -140,8 +140,8 @@ def _gaps(
     doubts = [state(doubt, *understood) for doubt in case.scope.doubts]
     truncated = [
         state(
-            f"{name_source(asked_of)} has more results than the limit for "
-            f"{join_entities(entity for entity, _ in cut)}",
+            f"{name_source(asked_of)} has more results for "
+            f"{join_entities(entity for entity, _ in cut)} than the limit allows",
             *(step for _, step in cut),
         )
         for asked_of, cut in sorted(case.truncated.items())

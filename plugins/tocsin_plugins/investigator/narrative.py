@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from tocsin import Entity, EntityKind, IncidentRecord, Statement
@@ -62,16 +62,17 @@ def find_accounts(case: CaseFile, record: IncidentRecord) -> list[Entity]:
 
 
 def describe_incident(case: CaseFile, record: IncidentRecord) -> Statement:
-    """Return a sentence about an incident: title, severity, start, attackers and targets."""
+    """Return a statement about an incident: title, severity, start and roles of entities."""
     title = shorten(record.title) or "untitled"
     kind = next((sign for sign in _TOLD_FIRST if sign in find_attacks(record)), None)
-    what = f"shows {kind.value} and began" if kind else "began"
+    what = f" and indicates {kind.value}" if kind else ""
     alerts = count_noun(record.alert_count, "alert") if record.alert_count else ""
     source = f"{alerts} from {name_source(f'provider:{record.provider}')}".lstrip()
     details = f"{describe_severity(record)}, {record.status.value}, {source}"
     text = f"incident {record.number}, “{title}” ({details})"
-    text = f"{text}, {what} at {format_time(record.occurred_at)}"
-    return state(f"{text}{_who(case, record)}", f"incident:{record.number}")
+    text = f"{text}, began on {format_time(record.occurred_at)}{what}"
+    sentences = [text, *_describe_roles(case, record)]
+    return state(". ".join(sentences), f"incident:{record.number}")
 
 
 def describe_severity(record: IncidentRecord) -> str:
@@ -107,7 +108,7 @@ def describe_reactions(case: CaseFile, record: IncidentRecord) -> Iterator[State
         found[clause] = f"incident:{record.number}"
     provider = name_source(f"provider:{record.provider}")
     for clause, reference in islice(found.items(), _MOST):
-        yield state(f"response of {provider}: “{shorten(clause, 160)}”", reference)
+        yield state(f"{provider} reports this response: “{shorten(clause, 160)}”", reference)
 
 
 def describe_pass(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]:
@@ -117,7 +118,7 @@ def describe_pass(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]
     provider = name_source(f"provider:{record.provider}")
     for text, reference in texts.items():
         if clause := find_pass_clause(text):
-            yield state(f"{provider} allowed it: “{shorten(clause, 160)}”", reference)
+            yield state(f"{provider} allowed the activity: “{shorten(clause, 160)}”", reference)
             return
 
 
@@ -131,15 +132,29 @@ def _later(case: CaseFile, record: IncidentRecord) -> list[SeenEvent]:
     ]
 
 
-def _who(case: CaseFile, record: IncidentRecord) -> str:
-    """Return attackers, targets and other entities of an incident in words."""
-    by, to = find_origins(case, record), find_targets(case, record)
-    users = find_accounts(case, record)
-    others = [entity for entity in list_involved(case, record) if entity not in {*by, *to, *users}]
-    sides = [join_entities(side) for side in (by, [*to, *users]) if side]
-    parts = [" against ".join(sides)] if sides else []
-    parts += [f"involving {join_entities(others)}"] if others else []
-    return f": {', '.join(parts)}" if parts else ""
+def _describe_roles(case: CaseFile, record: IncidentRecord) -> Iterator[str]:
+    """Yield sentences about sources, targets and other entities of an incident."""
+    every, sides = list_involved(case, record), find_sides(case, record)
+    sources = [entity for entity in every if entity in sides.sources]
+    targets = [entity for entity in every if entity in sides.targets]
+    others = [entity for entity in every if entity not in {*sources, *targets}]
+    named = (("source", sources), ("target", targets))
+    if roles := [_name_role(role, entities) for role, entities in named if entities]:
+        yield _capitalize(", and ".join(roles))
+        if others:
+            verb = "is" if len(others) == 1 else "are"
+            yield _capitalize(f"{join_entities(others)} {verb} also involved")
+    elif others:
+        yield f"It involves {join_entities(others)}"
+
+
+def _name_role(role: str, entities: Sequence[Entity]) -> str:
+    called = f"the {role} is" if len(entities) == 1 else f"the {role}s are"
+    return f"{called} {join_entities(entities)}"
+
+
+def _capitalize(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _technique(technique: str) -> str:

@@ -29,13 +29,13 @@ _ENRICHERS = {
     "abuseipdb": "AbuseIPDB",
     "attack": "MITRE ATT&CK",
     "cve": "the catalog of exploited vulnerabilities",
-    "domains": "the analysis of the name",
+    "domains": "the domain name analysis",
     "greynoise": "GreyNoise",
     "history": "the history",
-    "lists": "the configured lists",
+    "lists": "your lists",
     "misp": "MISP",
     "neighbourhood": "the graph",
-    "networks": "the table of networks",
+    "networks": "the network lookup",
     "rdap": "RDAP",
     "virustotal": "VirusTotal",
 }  # by plugin name; an enricher with another name in plugins.toml keeps that name
@@ -101,14 +101,21 @@ def _name_group(kind: EntityKind, values: Sequence[str], most: int) -> str:
 
 
 def name_source(name: str) -> str:
-    """Return a source for a sentence: `the provider edge` for `provider:edge`."""
+    """Return a source for a sentence: `provider edge` for `provider:edge`."""
     kind, _, of = shorten(name).partition(":")
-    return f"the {kind} {of}".rstrip()
+    return f"{kind} {of}" if of else f"the {kind}"
+
+
+def name_incidents(numbers: Iterable[int], most: int = 10) -> str:
+    """Return incidents for a sentence, such as `incidents 3 and 16`."""
+    every = list(numbers)
+    called = "incident" if len(every) == 1 else "incidents"
+    return f"{called} {join_names([str(number) for number in every], most)}"
 
 
 def name_enricher(enricher: str) -> str:
     """Return an enricher for a sentence."""
-    return _ENRICHERS.get(enricher) or f"the enricher {shorten(enricher)}"
+    return _ENRICHERS.get(enricher) or f"enricher {shorten(enricher)}"
 
 
 def to_sentence(text: str) -> str:

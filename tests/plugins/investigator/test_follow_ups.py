@@ -49,9 +49,9 @@ async def test_what_is_ignored_leaves():
 
 async def test_the_score_is_explained_part_by_part():
     report = await continued(WORLD, "incident 1", "why is the score 24?")
-    assert says(report.reply, f"The score is {report.risk_score:g}: the sum of")
+    assert says(report.reply, f"The score is {report.risk_score:g}. It is the sum of")
     for part in report.contributions:
-        assert says(report.reply, f"{part.name} counts {part.points:+g}")
+        assert says(report.reply, f"“{part.name}” contributes {part.points:+g} points")
 
 
 async def test_the_timeline_is_shown():
@@ -63,7 +63,7 @@ async def test_who_else_and_since_when_are_answered():
     report = await continued(WORLD, "203.0.113.1 last 30 days", "who else was affected?")
     assert says(report.reply, "Also involved: the user alice and the user bob")
     report = await continued(WORLD, "203.0.113.1 last 30 days", "when was it first seen?")
-    assert says(report.reply, "in 2 incidents (latest: 1, 2), first at 2026-10-19")
+    assert says(report.reply, "in 2 incidents (latest: 1 and 2), first on 2026-10-19")
 
 
 async def test_that_nothing_is_different_is_said():
@@ -80,7 +80,7 @@ async def test_a_change_of_the_score_is_said():
     report, _ = await investigate(truth.world, truth.query, "what is new?", previous=previous)
     assert says(report.reply, f"rose from {previous.risk_score:g} to {report.risk_score:g}")
     assert says(report.reply, "The verdict changed from suspicious to malicious")
-    assert says(report.reply, "New finding: A logon with")
+    assert says(report.reply, "New finding: A logon involving")
 
 
 @pytest.mark.parametrize("text", ["blah fnord xyzzy", "x" * 20_000, "?"])
@@ -111,7 +111,7 @@ async def test_what_should_be_done_is_told():
 
 async def test_who_somebody_is_is_told():
     report = await continued(WORLD, "incident 1", "who is bob?")
-    assert says(report.reply, "The user bob is in incident 2 only")
+    assert says(report.reply, "The user bob appears only in incident 2")
 
 
 async def test_a_message_in_another_language_says_how_it_was_taken():
@@ -137,7 +137,7 @@ async def test_only_leaves_what_is_directly_its_own():
 
 async def test_a_score_that_is_another_is_said():
     report = await continued(WORLD, "incident 1", "why is the score 60?")
-    assert says(report.reply, f"The score is {report.risk_score:g} (not 60): the sum of")
+    assert says(report.reply, f"The score is {report.risk_score:g}, not 60. It is the sum of")
 
 
 async def test_much_that_is_no_longer_found_is_counted():

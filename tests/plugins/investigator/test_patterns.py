@@ -114,7 +114,7 @@ async def test_a_network_is_answered_for_its_members_alone():
     assert report.title == "Investigation of 198.51.100.0/24"
     assert not any("isolate" in action.text.lower() for action in report.actions)
     assert {question.entity for question in client.of_kind(FindEvents)} == {SCANNER, WEB}
-    assert says(report.gaps, "For the addresses 198.51.100.0/24, events were searched only for")
+    assert says(report.gaps, "For the addresses 198.51.100.0/24, Tocsin searched only for events")
 
 
 async def test_a_network_without_members_finds_nothing():
@@ -141,4 +141,4 @@ async def test_words_that_are_not_understood_come_first_and_cost_advice_and_conf
     assert "“port” and “22”" in report.gaps[0].text
     assert report.verdict is understood.verdict
     advised, _ = await investigate(WORLD, "incident 2 on port 22: what should I do?")
-    assert says(advised.summary, "No action is recommended: part of the question")
+    assert says(advised.summary, "No action is recommended, because part of the question")

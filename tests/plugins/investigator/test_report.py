@@ -49,15 +49,15 @@ async def test_a_summary_begins_with_what_happened():
     report, _ = await investigate(World(incidents=[BRUTE_FORCE]), "#1")
     happened, techniques, judgement, *_ = [statement.text for statement in report.summary]
     assert happened == (
-        "Incident 1, “crowdsecurity/ssh-bf” (Medium, New, 1 alert from the provider edge), shows a "
-        "brute-force attack and began at 2026-11-08 10:59:00 UTC: the address 203.0.113.5 against "
-        "the host web-1 and the users admin and root."
+        "Incident 1, “crowdsecurity/ssh-bf” (Medium, New, 1 alert from provider edge), began on "
+        "2026-11-08 10:59:00 UTC and indicates a brute-force attack. The source is the address "
+        "203.0.113.5, and the target is the host web-1. The users admin and root are also involved."
     )
     assert techniques == "Techniques: Brute Force (T1110, credential-access)."
     assert judgement.startswith(
-        "The verdict is suspicious with medium confidence; the risk score is 24"
+        "The verdict is suspicious with medium confidence, and the risk score is 24"
     )
-    assert "Incident 1 is Medium, which adds 60% of the 35 points for severity (F1)" in judgement
+    assert "Incident 1 has a severity of Medium, which adds 60% of the 35 points" in judgement
 
 
 async def test_of_many_incidents_the_worst_are_told_and_the_others_counted():
@@ -70,7 +70,7 @@ async def test_of_many_incidents_the_worst_are_told_and_the_others_counted():
 
 async def test_counts_of_nothing_are_left_out():
     report, _ = await investigate(World(incidents=[incident(1)]), "#1")
-    assert says(report.summary, "Examined: 1 incident, from")
+    assert says(report.summary, "Tocsin examined 1 incident.")
 
 
 async def test_an_incident_is_a_finding_with_its_description_and_alerts():
@@ -99,8 +99,8 @@ async def test_an_event_that_is_the_incident_itself_is_told_once_and_not_counted
     report, _ = await investigate(world, "#1")
     [line] = report.timeline
     assert "“failed; decided: ban”" in line.statement.text
-    assert says(report.summary, "Examined: 1 incident and 4 entities, from")
-    assert says(report.summary, "Response of the provider edge: “decided: ban”")
+    assert says(report.summary, "Tocsin examined 1 incident and 4 entities.")
+    assert says(report.summary, "Provider edge reports this response: “decided: ban”")
 
 
 async def test_an_event_of_another_provider_with_the_same_identifier_is_another():
@@ -112,7 +112,7 @@ async def test_an_event_of_another_provider_with_the_same_identifier_is_another(
 async def test_what_the_siem_let_pass_is_no_block():
     record = replace(BRUTE_FORCE, description="Suricata allowed this TCP traffic.")
     report, _ = await investigate(World(incidents=[record]), "#1")
-    assert says(report.summary, "The provider edge allowed it: “Suricata allowed this TCP")
+    assert says(report.summary, "Provider edge allowed the activity: “Suricata allowed this TCP")
     assert "Block the address 203.0.113.5." in advised(report)
 
 
@@ -151,7 +151,7 @@ async def test_a_provider_is_asked_only_for_the_kinds_it_has_and_others_are_a_ga
         EntityKind.IP,
         EntityKind.USER,
     }
-    assert says(report.gaps, "The provider edge cannot search for events of the host web-1.")
+    assert says(report.gaps, "Provider edge cannot search for events that involve the host web-1.")
 
 
 async def test_what_another_provider_can_be_asked_for_is_no_gap():
@@ -167,10 +167,10 @@ async def test_what_another_provider_can_be_asked_for_is_no_gap():
 async def test_a_brute_force_is_followed_by_what_an_analyst_would_do():
     report, _ = await investigate(World(incidents=[BRUTE_FORCE]), "#1")
     assert advised(report) == [
-        "Check whether a logon from the address 203.0.113.5 succeeded on the host web-1 since "
+        "Check whether a logon from the address 203.0.113.5 to the host web-1 has succeeded since "
         "2026-11-08 10:59:00 UTC.",
         "Block the address 203.0.113.5.",
-        "Watch the users admin and root, and reset the password if a logon succeeded.",
+        "Watch the users admin and root, and reset their passwords if a logon has succeeded.",
     ]
     assert all("incident:1" in action.reason.evidence for action in report.actions)
 
@@ -179,7 +179,7 @@ async def test_malware_is_followed_by_isolation_and_memory():
     truth = case_of("malware that calls back")
     report, _ = await investigate(truth.world, truth.query)
     about = [text for text in advised(report) if "pc-7" in text]
-    assert about == ["Isolate the host pc-7, and collect its memory and logs."]
+    assert about == ["Isolate the host pc-7 and collect its memory and logs."]
 
 
 async def test_an_exploit_is_followed_by_a_patch_and_a_look_at_the_host():
@@ -191,7 +191,7 @@ async def test_an_exploit_is_followed_by_a_patch_and_a_look_at_the_host():
     assert {
         "Find and patch systems with the vulnerability CVE-2021-44228, starting with the host "
         "web-1.",
-        "Check the host web-1 for traces of an exploit, such as new processes and files.",
+        "Check the host web-1 for traces of an exploit, such as new processes or files.",
         "Block the address 203.0.113.5.",
     } <= {*advised(report)}
 
@@ -233,7 +233,7 @@ async def test_what_is_known_of_an_entity_is_one_sentence():
     report, _ = await investigate(world, "#1")
     [about] = [entity for entity in report.entities if entity.entity == ATTACKER]
     assert [statement.text for statement in about.statements] == [
-        "The address 203.0.113.5 is in incident 1 only; events: 2."
+        "The address 203.0.113.5 appears only in incident 1 and in 2 events."
     ]
 
 
@@ -255,7 +255,7 @@ async def test_a_session_finds_neither_itself_nor_those_that_ask_the_same():
     sessions = [Match(kind="session", id=title, title=titles[title], score=1) for title in titles]
     report, _ = await investigate(World(sessions=sessions), "vpn")
     told = [statement.text for statement in report.summary if "earlier session" in statement.text]
-    assert told == ["An earlier session matches: ses_3, “vpn of alice”."]
+    assert told == ["An earlier session is similar: ses_3, “vpn of alice”."]
 
 
 async def test_the_timeline_merges_only_what_has_the_same_entities():
@@ -297,7 +297,7 @@ async def test_what_was_found_near_is_told_apart():
     truth = case_of("a scan by our own vendor of a host that is under attack")
     report, _ = await investigate(truth.world, truth.query)
     assert says(report.summary, "Related, but outside the question")
-    assert says(report.summary, "1 of the incidents matches the question, the others are related")
+    assert says(report.summary, "Of these incidents, 1 matches the question")
 
 
 async def test_a_source_is_called_by_its_name_in_words():
@@ -309,7 +309,7 @@ async def test_a_source_is_called_by_its_name_in_words():
 async def test_an_opinion_without_a_disposition_only_tells_its_facts():
     told = Enrichment(entity=ATTACKER, summary="It is owned by Payments")
     report, _ = await investigate(World(opinions={"assets": [told]}), "Who is 203.0.113.5?")
-    said = "The enricher assets reports on the address 203.0.113.5: It is owned by Payments"
+    said = "Information from enricher assets about the address 203.0.113.5: It is owned by Payments"
     assert says(report.summary, said)
 
 

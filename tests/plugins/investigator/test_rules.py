@@ -154,7 +154,7 @@ async def test_attackers_with_nothing_in_common_are_not_added_up():
     alone = [(await investigate(world, query))[0] for query in ("#1", "#2")]
     report, _ = await investigate(world, "incidents 1 and 2")
     assert report.risk_score <= max(one.risk_score for one in alone)
-    assert says(report.summary, "for the worst of 2 attackers")
+    assert says(report.summary, "based on the worst of 2 attackers")
 
 
 async def test_remote_administration_is_no_callback():

@@ -102,12 +102,13 @@ def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -
         statement = _of_severity(finding, f"{strength:.0%} of the {weight:g} points")
     else:
         evidence = list_evidence(finding.statements)
-        near = f"related, which counts {settings.found_near:.0%}: " if weighed.is_near else ""
-        statement = state(f"{near}{finding.title} ({finding.id})", *evidence)
+        share = f"only {settings.found_near:.0%} of its points"
+        near = f", which adds {share} because it is outside the question" if weighed.is_near else ""
+        statement = state(f"{finding.title} ({finding.id}){near}", *evidence)
     return Contribution(name=name, points=points, statement=statement)
 
 
 def _of_severity(finding: Finding, share: str) -> Statement:
     [number] = finding.incidents
-    text = f"incident {number} is {finding.severity.value}, which adds {share} for severity"
-    return state(f"{text} ({finding.id})", f"incident:{number}")
+    text = f"incident {number} has a severity of {finding.severity.value}"
+    return state(f"{text}, which adds {share} for severity ({finding.id})", f"incident:{number}")

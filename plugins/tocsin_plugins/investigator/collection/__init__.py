@@ -113,14 +113,14 @@ def _note_providers(examiner: EntityExaminer, step: str) -> None:
     providers = examiner.selected_providers
     gaps = examiner.case.gaps
     if not providers:
-        gaps.append(state("no provider is available to search for events", step))
+        gaps.append(state("no provider is available that can search for events", step))
     for provider in providers:
         if provider.reason:
-            text = f"the provider {provider.name} is not running: {shorten(provider.reason, 300)}"
+            text = f"provider {provider.name} is not running: {shorten(provider.reason, 300)}"
             gaps.append(state(text, step))
         elif not provider.answers_events:
-            gaps.append(state(f"the provider {provider.name} cannot search for events", step))
+            gaps.append(state(f"provider {provider.name} cannot search for events", step))
         if provider.read_until and examiner.case.window.end - provider.read_until > _BEHIND:
             until = format_time(provider.read_until)
-            text = f"incidents of the provider {provider.name} have been read only up to {until}"
+            text = f"Tocsin has read incidents from provider {provider.name} only up to {until}"
             gaps.append(state(text, step))

@@ -70,6 +70,7 @@ _ENRICHMENTS_AT_ONCE = 50
 _ABOUT_AT_ONCE = 25
 _EVENTS_AT_ONCE = 2  # of each provider, which is not asked for more at once
 _KINDS = frozenset(kind.value for kind in EntityKind)
+_WERE = {True: "was", False: "were"}
 
 
 @dataclass(slots=True)
@@ -217,9 +218,13 @@ class EntityExaminer:
 
     def _record_skipped_searches(self, left: int) -> None:
         if left > 0:
-            text = f"{count_noun(left, 'event search', 'event searches')} skipped"
+            searches = count_noun(left, "event search", "event searches")
             bound = f"the limit is {self.client.bounds.provider_calls}"
-            self.case.gaps.append(state(f"{text}: {bound}", self.client.last_step))
+            self.case.gaps.append(
+                state(
+                    f"{searches} {_WERE[left == 1]} skipped, because {bound}", self.client.last_step
+                )
+            )
 
     def _incomplete(self, asked_of: str, entity: Entity, step: str) -> None:
         self.case.truncated.setdefault(asked_of, []).append((entity, step))

@@ -17,6 +17,7 @@ from tocsin_plugins.investigator.phrases import (
     join_entities,
     join_names,
     name_entity,
+    name_incidents,
     name_source,
     state,
 )
@@ -55,8 +56,8 @@ def find_unknown_logons(case: CaseFile) -> list[IncidentRecord]:
 def _environment(examiner: EntityExaminer) -> Iterator[Statement]:
     if not examiner.sources.names_networks:
         text = "your networks are not configured, so only private addresses count as internal"
-        how = "list all of them as `internal_networks` in `[environment]` of plugins.toml"
-        yield state(f"{text}: {how}", examiner.sources_step)
+        how = "List all your networks as `internal_networks` in `[environment]` in plugins.toml"
+        yield state(f"{text}. {how}", examiner.sources_step)
 
 
 def _directions(case: CaseFile) -> Iterator[Statement]:
@@ -67,8 +68,9 @@ def _directions(case: CaseFile) -> Iterator[Statement]:
         if find_attacks(record) & INBOUND and not find_sides(case, record).is_known
     ]
     if records:
-        which = join_names([f"incident {record.number}" for record in records])
-        text = f"it is unknown who attacked whom in {which}: no source and target are specified"
+        which = name_incidents(record.number for record in records)
+        why = "because the SIEM does not specify a source or a target"
+        text = f"it is unknown who attacked whom in {which}, {why}"
         yield state(text, *cite_incidents(records))
 
 
@@ -79,8 +81,9 @@ def _succeeded(case: CaseFile, record: IncidentRecord) -> bool:
 
 def _outcomes(case: CaseFile) -> Iterator[Statement]:
     if records := find_unknown_logons(case):
-        which = join_names([f"incident {record.number}" for record in records])
-        text = f"it is unknown whether a logon succeeded in {which}: no event shows one"
+        which = name_incidents(record.number for record in records)
+        why = "because no event shows a successful logon"
+        text = f"it is unknown whether a logon succeeded in {which}, {why}"
         yield state(text, *cite_incidents(records))
 
 
@@ -95,12 +98,15 @@ def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
         if case.is_outside(entity) and entity.kind not in rated
     ]
     if outside:
-        why = "no enabled online enricher supports these kinds" if online else _NONE_ENABLED
-        text = f"no reputation source was queried about {join_entities(outside)}: {why}"
+        why = (
+            "no enabled online enricher supports entities of this kind" if online else _NONE_ENABLED
+        )
+        text = f"no reputation source was queried about {join_entities(outside)}, because {why}"
         yield state(text, examiner.sources_step)
 
 
 _NONE_ENABLED = "no online enricher is enabled"
+_NONE_FITS = "no enabled online enricher supports entities of this kind"
 
 
 def _not_asked(examiner: EntityExaminer) -> Iterator[Statement]:
@@ -116,7 +122,7 @@ def _not_asked(examiner: EntityExaminer) -> Iterator[Statement]:
     left = _without_events(examiner, followed)
     if asked and left:
         who = join_names([name_source(f"provider:{provider.name}") for provider in asked])
-        text = f"{who} cannot search for events of {join_entities(left)}"
+        text = f"{who} cannot search for events that involve {join_entities(left)}"
         yield state(text, examiner.sources_step)
 
 
@@ -157,7 +163,7 @@ async def _suggest(examiner: EntityExaminer, entity: Entity) -> None:
         {other for record in records for other in _alike(entity, record.entities)},
         key=entity_sort_key,
     ):
-        text = f"{name_entity(entity)} is unknown; similar names: {join_entities(alike)}"
+        text = f"{name_entity(entity)} is unknown. Similar names: {join_entities(alike)}"
         examiner.case.gaps.insert(
             0, state(text, matching.step, answer.step, *cite_incidents(records))
         )

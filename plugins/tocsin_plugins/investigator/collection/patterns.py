@@ -43,11 +43,11 @@ async def resolve_patterns(
             gaps.append(state(text, answer.step))
         elif not answer.content.complete:
             number = count_noun(len(members), "entity", "entities")
-            text = f"{name_pattern(pattern)} match more than the {number} examined"
+            text = f"{name_pattern(pattern)} match more entities than the {number} examined"
             gaps.append(state(text, answer.step))
     if steps:
         names = join_names([name_pattern(pattern) for pattern in scope.patterns])
-        text = f"for {names}, events were searched only for entities in stored incidents"
+        text = f"for {names}, Tocsin searched only for events with entities from stored incidents"
         gaps.append(state(text, *steps))
     entities = sorted(found, key=lambda entity: (entity.kind.value, entity.value))
     return replace(scope, entities=tuple(entities)), gaps

@@ -61,7 +61,8 @@ def _note_unexamined(examiner: EntityExaminer) -> None:
     case, client = examiner.case, examiner.client
     if client.is_out_of_time:
         bound = count_noun(client.bounds.seconds, "second")
-        case.gaps.append(state(f"no further queries were sent after {bound}", client.last_step))
+        text = f"no further queries were sent after {bound}, which is the time limit"
+        case.gaps.append(state(text, client.last_step))
     left = len(_candidates(case))
     if not left:
         return
@@ -70,4 +71,4 @@ def _note_unexamined(examiner: EntityExaminer) -> None:
     )
     depth = f"the limits are {count_noun(client.bounds.depth, 'step')} from the subject"
     most = count_noun(client.bounds.entities, "entity", "entities")
-    case.gaps.append(state(f"{what} not examined: {depth} and {most}", client.last_step))
+    case.gaps.append(state(f"{what} not examined, because {depth} and {most}", client.last_step))

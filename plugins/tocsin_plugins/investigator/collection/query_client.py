@@ -91,7 +91,7 @@ class BoundedQueryClient:
 
 
 _WORDS = {
-    QueryOutcome.ANSWERED: "responded partially",
+    QueryOutcome.ANSWERED: "returned only part of the results",
     QueryOutcome.UNAVAILABLE: "was unavailable",
     QueryOutcome.REFUSED: "could not be queried",
 }

@@ -21,7 +21,7 @@ from tocsin import (
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.interpretation import InvestigationScope
-from tocsin_plugins.investigator.phrases import count_noun, join_names, state
+from tocsin_plugins.investigator.phrases import count_noun, join_names, name_incidents, state
 from tocsin_plugins.investigator.settings import Settings
 
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
@@ -80,9 +80,10 @@ async def load_named_incidents(
     _refuse(scope, missing, records)
     gaps = [state(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
     if beyond:
-        number = count_noun(len(beyond), "more specified incident")
-        text = f"{number} ({beyond[0]} to {beyond[-1]}) {_WERE[len(beyond) == 1]} not examined"
-        gaps.append(state(f"{text}: the limit is {count_noun(most, 'incident')}", answer.step))
+        number = f"{len(beyond):,} more of the specified incidents ({beyond[0]} to {beyond[-1]})"
+        text = f"{number} {_WERE[len(beyond) == 1]} not examined"
+        bound = count_noun(most, "incident")
+        gaps.append(state(f"{text}, because the limit is {bound}", answer.step))
     kept = scope.without_incidents({*missing, *beyond})
     return NamedIncidents(kept, tuple(records), tuple(gaps))
 
@@ -97,8 +98,7 @@ def _refuse(
 
 
 def _name_missing(numbers: Sequence[int]) -> str:
-    names = join_names([f"incident {number}" for number in numbers], 10)
-    return f"{names} {'does' if len(numbers) == 1 else 'do'}"
+    return f"{name_incidents(numbers)} {'does' if len(numbers) == 1 else 'do'}"
 
 
 async def add_matching_incidents(
@@ -145,7 +145,7 @@ def add_bounded_incidents(
         text = f"at least {number} {_WERE[len(left) == 1]}"
         bound = count_noun(client.bounds.incidents, "incident")
         evidence = {step for _, step in left}
-        case.gaps.append(state(f"{text} not examined: the limit is {bound}", *evidence))
+        case.gaps.append(state(f"{text} not examined, because the limit is {bound}", *evidence))
 
 
 _WERE = {True: "was", False: "were"}
@@ -160,7 +160,7 @@ async def _add_matching(client: BoundedQueryClient, case: CaseFile, provider: st
         found = await _matches(client, case, scope.words)
         if found:
             words = join_names(scope.words, 10)
-            text = f"no incident matches all of the words {words}, only some of them"
+            text = f"no incident matches all of the words {words}, but some match part of them"
             case.gaps.append(state(text, client.last_step))
     numbers = [int(id_) for id_ in found if id_.isdecimal()][: client.bounds.incidents]
     if not numbers:

@@ -63,6 +63,7 @@ RULES: Mapping[str, Callable[[CaseFile], Iterable[FindingDraft]]] = MappingProxy
 )
 """Every rule by the kind of its findings, the most significant first."""
 _MOST_OF_A_KIND = 10
+_ARE = {True: "is", False: "are"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def correlate(case: CaseFile) -> list[WeightedFinding]:
         drafts += [(place, kind, draft) for draft in found[:_MOST_OF_A_KIND]]
         if left := found[_MOST_OF_A_KIND:]:
             number = count_noun(len(left), "more finding")
-            text = f"not listed: {number} of the kind {kind}"
+            text = f"{number} of the kind {kind} {_ARE[len(left) == 1]} not listed"
             case.gaps.append(state(text, *left[0].statements[0].evidence))
     drafts.sort(
         key=lambda entry: (

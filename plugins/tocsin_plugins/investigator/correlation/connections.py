@@ -9,7 +9,7 @@ from tocsin import Disposition, Entity, EntityKind, IncidentRecord, RelationType
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.evidence import SeenRelation, cite_steps, entity_sort_key
-from tocsin_plugins.investigator.phrases import count_noun, join_names, name_entity, state
+from tocsin_plugins.investigator.phrases import count_noun, join_entities, name_entity, state
 from tocsin_plugins.investigator.roles import find_sides
 from tocsin_plugins.investigator.signs import AttackSign, find_attacks
 
@@ -38,7 +38,7 @@ def find_callbacks(case: CaseFile) -> Iterator[FindingDraft]:
         if strength := grade_strength(number, _CALLBACK_STRENGTHS):
             ours = sorted(contacts, key=entity_sort_key)
             evidence = sorted({step for steps in contacts.values() for step in steps})
-            who = join_names([name_entity(entity) for entity in ours])
+            who = join_entities(ours)
             yield FindingDraft(
                 title=f"{count_noun(len(ours), 'internal entity', 'internal entities')} contacted "
                 f"{name_entity(target)}, which is reported as malicious",
@@ -124,7 +124,7 @@ def _draft_movement(
     origin: Entity, reached: dict[Entity, SeenRelation], strength: float
 ) -> FindingDraft:
     hosts = sorted(reached, key=entity_sort_key)
-    names = join_names([name_entity(host) for host in hosts])
+    names = join_entities(hosts)
     steps = cite_steps(reached.values())
     return FindingDraft(
         title=f"{name_entity(origin)} reached {count_noun(len(hosts), 'internal host')}",

@@ -86,11 +86,12 @@ def find_internal_only(case: CaseFile) -> Iterator[FindingDraft]:
     if any(_is_foreign(case, entity) for entity in every):
         return
     names = join_entities(every)
+    only = "incident involves" if len(case.records) == 1 else "incidents involve"
     yield FindingDraft(
         title="no external entity is involved",
         severity=Severity.INFORMATIONAL,
         strength=1.0,
-        statements=(state(f"the incidents involve only {names}", *cite_incidents(case.records)),),
+        statements=(state(f"the {only} only {names}", *cite_incidents(case.records)),),
         incidents=tuple(sorted(case.incidents)),
     )
 

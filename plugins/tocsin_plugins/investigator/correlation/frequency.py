@@ -11,8 +11,10 @@ from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_s
 from tocsin_plugins.investigator.phrases import (
     count_noun,
     format_time,
+    join_entities,
     join_names,
     name_entity,
+    name_incidents,
     state,
 )
 from tocsin_plugins.investigator.roles import assign_roles
@@ -42,15 +44,16 @@ def _draft_sharing(
     case: CaseFile, numbers: tuple[int, ...], entities: list[Entity]
 ) -> FindingDraft:
     incidents = [case.incidents[number] for number in numbers]
-    which = join_names([f"incident {number}" for number in sorted(numbers)])
-    what = join_names([name_entity(entity) for entity in entities])
+    what, appear = join_entities(entities), "appears" if len(entities) == 1 else "appear"
     providers = sorted({record.provider for record in incidents})
-    origin = f", reported by {join_names(providers)}" if len(providers) > 1 else ""
+    reporters = f"providers {join_names(providers)}"
+    origin = f". They were reported by {reporters}" if len(providers) > 1 else ""
+    text = f"{name_incidents(sorted(numbers))} involve {what}{origin}"
     return FindingDraft(
-        title=f"{count_noun(len(numbers), 'incident')} have {what} in common",
+        title=f"{what} {appear} in {count_noun(len(numbers), 'incident')}",
         severity=Severity.MEDIUM if len(providers) > 1 else Severity.LOW,
         strength=grade_strength(len(numbers), _STRENGTHS),
-        statements=(state(f"{which} involve {what}{origin}", *cite_incidents(incidents)),),
+        statements=(state(text, *cite_incidents(incidents)),),
         entities=tuple(entities),
         incidents=tuple(sorted(numbers)),
     )
@@ -74,9 +77,9 @@ def find_first_seen(case: CaseFile) -> Iterator[FindingDraft]:
             and sighting.first_seen in case.window
             and case.is_outside(entity)
         ):
-            text = f"{name_entity(entity)} was first seen at {format_time(sighting.first_seen)}"
+            text = f"{name_entity(entity)} was first seen on {format_time(sighting.first_seen)}"
             yield _draft_novelty(
-                case, entity, f"{name_entity(entity)} was not seen before", text, step
+                case, entity, f"{name_entity(entity)} is new to Tocsin", text, step
             )
 
 
@@ -87,7 +90,7 @@ def find_rare_entities(case: CaseFile) -> Iterator[FindingDraft]:
         if known_before and sighting.first_seen and sighting.incident_count <= _SELDOM:
             number = count_noun(sighting.incident_count, "incident")
             since = format_time(sighting.first_seen)
-            text = f"{name_entity(entity)} has been in {number} since {since}"
+            text = f"{name_entity(entity)} has appeared in only {number} since {since}"
             yield _draft_novelty(case, entity, f"{name_entity(entity)} is rare", text, step)
 
 
@@ -128,14 +131,11 @@ def find_bursts(case: CaseFile) -> Iterator[FindingDraft]:
         if grade_strength(len(densest), _BURSTS) and not case.find_sighting(entity).well_known:
             periods.setdefault(densest, []).append(entity)
     for moments, entities in periods.items():
-        number, whose = (
-            count_noun(len(moments), "record"),
-            join_names([name_entity(entity) for entity in entities]),
-        )
+        number, whose = f"{len(moments):,} events and incidents", join_entities(entities)
         span = f"from {format_time(moments[0][0])} to {format_time(moments[-1][0])}"
-        text = f"{span} there were {number} of {whose}"
+        text = f"{number} {span} involve {whose}"
         yield FindingDraft(
-            title=f"{number} of {whose} within five minutes",
+            title=f"{number} within five minutes involve {whose}",
             severity=Severity.LOW,
             strength=grade_strength(len(moments), _BURSTS),
             statements=(state(text, *(reference for _, reference in moments)),),
@@ -151,11 +151,11 @@ def find_recurrences(case: CaseFile) -> Iterator[FindingDraft]:
         days = sorted({record.occurred_at.astimezone(UTC).date() for record in records})
         strength = grade_strength(len(days), _DAYS)
         if strength and case.is_outside(entity) and entity not in victims:
-            number, span = count_noun(len(days), "day"), f"from {days[0]} to {days[-1]}"
+            number, span = f"{len(days)} different days", f"from {days[0]} to {days[-1]}"
             incidents = count_noun(len(records), "incident")
-            text = f"{name_entity(entity)} is in {incidents} on {number}, {span}"
+            text = f"{name_entity(entity)} appears in {incidents} on {number}, {span}"
             yield FindingDraft(
-                title=f"{name_entity(entity)} recurred on {number}",
+                title=f"{name_entity(entity)} appeared on {number}",
                 severity=Severity.LOW,
                 strength=strength,
                 statements=(state(text, *cite_incidents(records)),),

@@ -55,7 +55,7 @@ def _statements(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]:
     yield describe_incident(case, record)
     yield from describe_techniques(record)
     yield from describe_alerts(record)
-    if description := shorten(record.description, 300):
+    if description := shorten(record.description, 300).rstrip("."):
         yield state(f"description: “{description}”", f"incident:{record.number}")
     yield from describe_pass(case, record)
     yield from describe_reactions(case, record)

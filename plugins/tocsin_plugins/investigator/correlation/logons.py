@@ -13,8 +13,9 @@ from tocsin_plugins.investigator.evidence import entity_sort_key
 from tocsin_plugins.investigator.phrases import (
     count_noun,
     format_time,
+    join_entities,
     join_names,
-    name_entity,
+    name_incidents,
     state,
 )
 from tocsin_plugins.investigator.signs import AttackSign, find_incident_signs
@@ -88,20 +89,20 @@ def _strength(before: Sequence[_LogonAttempt]) -> float:
 def _build_draft(
     entities: Sequence[Entity], before: Sequence[_LogonAttempt], success: _LogonAttempt
 ) -> FindingDraft:
-    whose = join_names([name_entity(entity) for entity in entities])
+    whose = join_entities(entities)
     incidents = sorted(
         {attempt.incident for attempt in (*before, success) if attempt.incident is not None}
     )
     return FindingDraft(
-        title=f"a logon with {whose} succeeded after {_failures(before)}",
+        title=f"a logon involving {whose} succeeded after {_failures(before)}",
         severity=Severity.HIGH,
         strength=_strength(before),
         statements=(
             state(
-                f"{_failures(before)} with {whose} began at {format_time(before[0].at)}",
+                f"{_failures(before)} involving {whose} began on {format_time(before[0].at)}",
                 *(attempt.reference for attempt in before),
             ),
-            state(f"a logon succeeded at {format_time(success.at)}", success.reference),
+            state(f"a logon succeeded on {format_time(success.at)}", success.reference),
         ),
         entities=tuple(dict.fromkeys((*entities, *sorted(success.involved, key=entity_sort_key)))),
         incidents=tuple(incidents),
@@ -112,5 +113,5 @@ def _failures(before: Sequence[_LogonAttempt]) -> str:
     """Return the failures in words; those in an incident are not counted."""
     events = sum(attempt.incident is None for attempt in before)
     numbers = sorted({attempt.incident for attempt in before if attempt.incident is not None})
-    names = [f"incident {number}" for number in numbers]
-    return join_names([*([count_noun(events, "failed logon")] if events else []), *names])
+    failed = [count_noun(events, "failed logon")] if events else []
+    return join_names([*failed, *([name_incidents(numbers)] if numbers else [])])

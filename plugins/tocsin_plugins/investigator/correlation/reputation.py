@@ -46,7 +46,7 @@ def state_opinion(opinion: Opinion) -> Statement:
     enrichment = opinion.enrichment
     name, summary = name_entity(enrichment.entity), shorten(enrichment.summary, 300)
     if enrichment.disposition is Disposition.UNKNOWN:
-        return state(f"{opinion.called} reports on {name}: {summary}", opinion.step)
+        return state(f"information from {opinion.called} about {name}: {summary}", opinion.step)
     about = f"{name} is {enrichment.disposition.value}"
     return state(f"according to {opinion.called}, {about}: {summary}", opinion.step)
 
@@ -88,7 +88,7 @@ def find_disagreements(case: CaseFile) -> Iterator[FindingDraft]:
         bad, benign = _sides(case.find_opinions(entity))
         if bad and benign:
             yield FindingDraft(
-                title=f"sources disagree on {name_entity(entity)}",
+                title=f"sources disagree about {name_entity(entity)}",
                 severity=Severity.LOW,
                 strength=1.0,
                 statements=tuple(map(state_opinion, (*bad, *benign))),

@@ -26,10 +26,8 @@ from tocsin_plugins.investigator.correlation.connections import (
 from tocsin_plugins.investigator.correlation.drafts import FindingDraft, grade_strength
 from tocsin_plugins.investigator.correlation.logons import find_success_after_failures
 from tocsin_plugins.investigator.phrases import (
-    count_noun,
     format_time,
-    join_names,
-    name_entity,
+    join_entities,
     shorten,
     state,
 )
@@ -141,7 +139,7 @@ def _stages(case: CaseFile, entity: Entity, by: AbstractSet[Entity]) -> list[_At
     ]
     for seen in case.events_with(entity):
         if seen.signs and _is_actor(case, entity, by, seen.sides, seen.signs):
-            places, source = _places(seen.signs), f"an event of {seen.provider}"
+            places, source = _places(seen.signs), f"an event from provider {seen.provider}"
             stage = (seen.event.occurred_at, places, source, seen.event.summary, seen.step)
             stages.append(_AttackStage(*stage))
     with_places = (stage for stage in stages if stage.places)
@@ -220,10 +218,9 @@ def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
     stages = [stage for _, stage in chain]
     techniques = {technique for stage in stages for technique in stage.techniques}
     incidents = {stage.incident for stage in stages if stage.incident is not None}
-    whose = join_names([name_entity(entity) for entity in entities], 3)
+    whose = join_entities(entities, 3)
     return FindingDraft(
-        title=f"attack sequence of {count_noun(len(chain), 'step')} with {whose}: "
-        + ", ".join(tactics),
+        title=f"{len(chain)}-step attack sequence involving {whose}: " + ", ".join(tactics),
         severity=Severity.HIGH if len(chain) >= _SERIOUS else Severity.MEDIUM,
         strength=grade_strength(len(chain), _STRENGTHS),
         statements=tuple(_statement(place, stage) for place, stage in chain),
@@ -234,5 +231,5 @@ def _build_draft(chain: _Chain, entities: Sequence[Entity]) -> FindingDraft:
 
 
 def _statement(place: int, stage: _AttackStage) -> Statement:
-    record = f"{stage.source} ({shorten(stage.words)})"
-    return state(f"at {format_time(stage.at)}, {record} shows {TACTICS[place]}", stage.reference)
+    record = f"{stage.source} (“{shorten(stage.words)}”)"
+    return state(f"on {format_time(stage.at)}, {record} shows {TACTICS[place]}", stage.reference)

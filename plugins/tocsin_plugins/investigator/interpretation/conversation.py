@@ -85,7 +85,7 @@ _TAKEN = {FollowUp.EXPLAIN_SCORE, FollowUp.SHOW_TIMELINE, FollowUp.START_OVER}
 
 def _note_not_understood(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:
     reason = f"the message was not understood: “{shorten(message.text, 80)}”"
-    return replace(scope, misunderstood=f"{reason}; try {_TRY}")
+    return replace(scope, misunderstood=f"{reason}. Try {_TRY}")
 
 
 _TRY = (
@@ -102,12 +102,12 @@ def _apply_filters(scope: InvestigationScope, message: ParsedMessage) -> Investi
     if message.severity:
         scope = _add_note(scope, f"the minimum severity is {message.severity.value}")
         scope = _add_interpretation(
-            scope, f"incidents of severity {message.severity.value} or higher"
+            scope, f"only incidents with a severity of {message.severity.value} or higher"
         )
         scope = replace(scope, severity=message.severity)
     if message.provider:
-        scope = _add_note(scope, f"only the provider {shorten(message.provider)} is searched")
-        scope = _add_interpretation(scope, f"only the provider {shorten(message.provider)}")
+        scope = _add_note(scope, f"only provider {shorten(message.provider)} is searched")
+        scope = _add_interpretation(scope, f"search only provider {shorten(message.provider)}")
         scope = replace(scope, provider=message.provider)
     return replace(scope, browses=scope.browses or message.browses)
 
@@ -143,7 +143,7 @@ def _note_named(scope: InvestigationScope, clause: MessageClause) -> Investigati
 def _add_named(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
     """Return the scope with what a clause names, including what was excluded before."""
     for text in _list_names(clause):
-        scope = _add_note(scope, f"the messages specify {text}")
+        scope = _add_note(scope, f"the messages name {text}")
     return replace(
         scope,
         incidents=tuple(sorted({*scope.incidents, *clause.incidents})),
@@ -180,7 +180,7 @@ def _exclude(scope: InvestigationScope, clause: MessageClause) -> InvestigationS
     return left
 
 
-_NOTHING_LEFT = "nothing is left to investigate: everything that was specified is excluded"
+_NOTHING_LEFT = "nothing is left to investigate, because everything in the messages is excluded"
 
 
 def _apply_range(scope: InvestigationScope, message: ParsedMessage) -> InvestigationScope:

@@ -99,13 +99,17 @@ class ParsedMessage:
 
 def read_message(text: str, now: datetime, providers: Sequence[str] = ()) -> ParsedMessage:
     """Return a parsed message; only the beginning of a very long one."""
-    doubts = [f"only the first {_LONGEST:,} characters were read"] if text[_LONGEST:] else []
+    doubts = (
+        [f"only the first {_LONGEST:,} characters of the message were read"]
+        if text[_LONGEST:]
+        else []
+    )
     text = " ".join(text[:_LONGEST].split())
     span = find_range(text, now)
     rest = text.replace(span.text, " ") if span else text
     provider, rest = find_provider(rest, providers)
     if span and (other := find_range(rest, now)):
-        doubts.append(f"“{other.text}” was ignored: “{span.text}” sets the time range")
+        doubts.append(f"“{other.text}” was ignored, because “{span.text}” sets the time range")
         rest = rest.replace(other.text, " ")
     patterns = find_patterns(rest)
     numbers = find_numbers(patterns.rest)
@@ -147,7 +151,7 @@ def _read_clause(text: str) -> MessageClause:
         f"“{shorten(invalid, 80)}” is not a network, range or name" for invalid in patterns.invalid
     ]
     if (left := len(entities) - _MOST) > 0:
-        doubts.append(f"{left:,} of {len(entities):,} specified entities were not read")
+        doubts.append(f"{left:,} of the {len(entities):,} entities in the message were ignored")
     techniques = tuple(sorted(set(found.techniques)))[:_MOST]
     return MessageClause(
         incidents=numbers.named[:MAX_RANGE],

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from tocsin import Disposition, Enrichment, Entity, EntityAssessment, Relation, Sighting, Statement
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.evidence import Opinion, cite_steps
-from tocsin_plugins.investigator.phrases import count_noun, format_time, name_entity, shorten, state
+from tocsin_plugins.investigator.phrases import (
+    count_noun,
+    format_time,
+    join_names,
+    name_entity,
+    shorten,
+    state,
+)
 
 _MOST_RELATIONS = 300
 _LATEST = 3
@@ -91,26 +98,28 @@ def describe_sighting(
     if sighting is None:
         return
     events = case.events_with(entity)
-    details = _since(sighting) if with_times else ""
-    details += f"; events: {len(events):,}" if events else ""
+    found = count_noun(len(events), "event") if events else ""
+    times = _since(sighting) if with_times else ""
     latest = [number for number in sighting.recent[:_LATEST] if number in case.incidents]
     evidence = [step, *(f"incident:{number}" for number in latest), *cite_steps(events)]
-    yield state(f"{name_entity(entity)} is in {_incidents(sighting)}{details}", *evidence)
+    text = f"{name_entity(entity)} appears {_records(sighting, times, found)}"
+    yield state(text, *evidence)
 
 
-def _incidents(sighting: Sighting) -> str:
-    """Return the number of incidents with an entity, and the latest of them."""
+def _records(sighting: Sighting, times: str, events: str) -> str:
+    """Return the number of incidents and events with an entity, and the latest incidents."""
+    also = f"{',' if times else ''} and in {events}" if events else ""
     if not sighting.incident_count:
-        return "no incident"
+        return f"in no incident, but in {events}" if events else "in no incident"
     numbers = [str(number) for number in sighting.recent[:_LATEST]]
     if sighting.incident_count == len(numbers) == 1:
-        return f"incident {numbers[0]} only"
-    latest = f" (latest: {', '.join(numbers)})" if numbers else ""
-    return f"{count_noun(sighting.incident_count, 'incident')}{latest}"
+        return f"only in incident {numbers[0]}{times}{also}"
+    latest = f" (latest: {join_names(numbers)})" if numbers else ""
+    return f"in {count_noun(sighting.incident_count, 'incident')}{latest}{times}{also}"
 
 
 def _since(sighting: Sighting) -> str:
     if not sighting.first_seen or not sighting.last_seen:
         return ""
     first, last = format_time(sighting.first_seen), format_time(sighting.last_seen)
-    return f", at {first}" if first == last else f", first at {first}, last at {last}"
+    return f", on {first}" if first == last else f", first on {first} and last on {last}"

@@ -13,6 +13,7 @@ from tocsin_plugins.investigator.phrases import (
     format_time,
     join_names,
     name_entity,
+    name_incidents,
     state,
 )
 from tocsin_plugins.investigator.report.summary import answer_intents, state_verdict
@@ -61,19 +62,20 @@ def _describe_interpretation(conclusion: Conclusion) -> Iterator[Statement]:
     if scope.nothing_left:
         yield state("nothing is left to investigate", *conclusion.understood)
     for gap in conclusion.gaps:
-        if " is unknown; similar names: " in gap.text:
+        if " is unknown. Similar names: " in gap.text:
             yield gap
 
 
 def _explain_score(conclusion: Conclusion) -> Iterator[Statement]:
     parts = conclusion.contributions
-    number = count_noun(len(parts), "part")
+    number = count_noun(len(parts), "contribution")
     asked = conclusion.case.scope.score
-    other = f" (not {asked:g})" if asked is not None and asked != conclusion.score else ""
-    text = f"the score is {conclusion.score:g}{other}: the sum of {number}, between 0 and 100"
+    other = f", not {asked:g}" if asked is not None and asked != conclusion.score else ""
+    text = f"the score is {conclusion.score:g}{other}. It is the sum of {number}"
+    text = f"{text}, limited to the range 0 to 100"
     yield state(text, conclusion.scored)
     for part in parts:
-        text = f"{part.name} counts {part.points:+g}: {part.statement.text}"
+        text = f"“{part.name}” contributes {part.points:+g} points: {part.statement.text}"
         yield Statement(text, part.statement.evidence)
 
 
@@ -103,12 +105,11 @@ def _list_judgement_changes(conclusion: Conclusion, previous: Report) -> Iterato
 def _list_incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     now = set(conclusion.case.incidents)
     if new := sorted(now - set(previous.incidents)):
-        names = join_names([f"incident {number}" for number in new])
-        joined = f"{names} {_WAS[len(new) == 1]} added"
+        joined = f"{name_incidents(new)} {_WAS[len(new) == 1]} added"
         yield state(joined, *(f"incident:{number}" for number in new))
     if gone := sorted(set(previous.incidents) - now):
-        names = join_names([f"incident {number}" for number in gone])
-        yield state(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
+        text = f"{name_incidents(gone)} {_IS[len(gone) == 1]} no longer examined"
+        yield state(text, conclusion.scored)
 
 
 def _list_entity_changes(

@@ -21,6 +21,7 @@ from tocsin_plugins.investigator.phrases import (
     format_time,
     join_names,
     name_entity,
+    name_incidents,
     name_pattern,
     shorten,
     state,
@@ -37,7 +38,7 @@ def build_summary(conclusion: Conclusion) -> tuple[Statement, ...]:
     case = conclusion.case
     if case.scope.is_empty:
         left = "nothing is left to investigate"
-        text = left if case.scope.nothing_left else "the question specifies nothing to investigate"
+        text = left if case.scope.nothing_left else "the question does not say what to investigate"
         return (state(text, *conclusion.understood),)
     return (
         *_describe_incidents(case),
@@ -61,9 +62,9 @@ def build_title(conclusion: Conclusion) -> str:
             for incident in case.scope.incidents
             if incident in case.incidents
         ]
-        names = [f"incident {record.number}" for record in records]
-        alone = f": {shorten(records[0].title)}" if len(records) == 1 else ""
-        return f"Investigation of {join_names(names, 3)}{alone}"
+        names = name_incidents([record.number for record in records], 3)
+        alone = f": {shorten(records[0].title) or 'untitled'}" if len(records) == 1 else ""
+        return f"Investigation of {names}{alone}"
     if case.scope.is_specific:
         matched = case.scope.patterns
         values = [shorten(pattern.text, 60) for pattern in matched]
@@ -79,14 +80,14 @@ def build_title(conclusion: Conclusion) -> str:
 def state_verdict(conclusion: Conclusion) -> Statement:
     """Return the verdict, its confidence and the score in a sentence."""
     verdict, confidence = conclusion.verdict.value, conclusion.confidence.value
-    score = f"the risk score is {conclusion.score:g}"
+    score = f"the risk score is {conclusion.score:g} out of 100"
     several = len(conclusion.attackers)
-    worst = f", for the worst of {several} attackers" if several > 1 else ""
-    text = f"the verdict is {verdict} with {confidence} confidence; {score}"
+    worst = f", based on the worst of {several} attackers" if several > 1 else ""
+    text = f"the verdict is {verdict} with {confidence} confidence, and {score}{worst}"
     if not (main := _find_main_part(conclusion)):
-        return state(f"{text} of 100{worst}", conclusion.scored)
-    why = f"The main part of the score is {main.points:+g}: {main.statement.text}"
-    return state(f"{text} of 100{worst}. {why}", conclusion.scored, *main.statement.evidence)
+        return state(text, conclusion.scored)
+    why = f"The largest contribution is {main.points:+g} points: {main.statement.text}"
+    return state(f"{text}. {why}", conclusion.scored, *main.statement.evidence)
 
 
 def answer_intents(conclusion: Conclusion) -> Iterator[Statement]:
@@ -128,7 +129,8 @@ def _list_actions(conclusion: Conclusion) -> Iterator[Statement]:
         yield state(text, *action.reason.evidence)
     if conclusion.case.scope.doubts:
         yield state(
-            "no action is recommended: part of the question was not understood", conclusion.scored
+            "no action is recommended, because part of the question was not understood",
+            conclusion.scored,
         )
     elif not every:
         yield state("no finding calls for an action", conclusion.scored)
@@ -153,12 +155,29 @@ def _state_examined(conclusion: Conclusion) -> Statement:
         (len(case.events), "event", "events"),
     )
     parts = [count_noun(number, one, several) for number, one, several in numbers if number]
-    span = f"from {format_time(case.window.start)} to {format_time(case.window.end)}"
+    start, end = format_time(case.window.start), format_time(case.window.end)
+    period = f"for the period from {start} to {end}"
     evidence = [conclusion.scored, *conclusion.understood]
-    focus = len(case.in_focus)
-    met = f"; {focus} of the incidents {'matches' if focus == 1 else 'match'} the question"
-    met = f"{met}, the others are related" if focus < len(case.incidents) else ""
-    return state(f"examined: {join_names(parts) or 'nothing'}, {span}{met}", *evidence)
+    if not parts:
+        return state(f"{period}, Tocsin found nothing to examine", *evidence)
+    text = f"{period}, Tocsin examined {join_names(parts)}{_describe_focus(case)}"
+    return state(text, *evidence)
+
+
+def _describe_focus(case: CaseFile) -> str:
+    """Return a sentence about the related incidents; empty if all incidents are in focus."""
+    focus, every = len(case.in_focus), len(case.incidents)
+    if focus == every:
+        return ""
+    if not focus:
+        subject = "The incident does" if every == 1 else "The incidents do"
+        return f". {subject} not match the question, but {_ARE[every == 1]} related to it"
+    match = "matches" if focus == 1 else "match"
+    others = "the other one is" if every - focus == 1 else "the others are"
+    return f". Of these incidents, {focus} {match} the question, and {others} related to it"
+
+
+_ARE = {True: "is", False: "are"}
 
 
 def _state_nothing_found(conclusion: Conclusion) -> Iterator[Statement]:
@@ -234,15 +253,15 @@ def _list_sessions(conclusion: Conclusion) -> Iterator[Statement]:
     ]
     for match, step in sessions[:_TOP]:
         yield state(
-            f"an earlier session matches: {shorten(match.id)}, “{shorten(match.title)}”", step
+            f"an earlier session is similar: {shorten(match.id)}, “{shorten(match.title)}”", step
         )
 
 
 def _state_gaps(conclusion: Conclusion) -> Iterator[Statement]:
     if conclusion.gaps:
         evidence = list_evidence(conclusion.gaps)
-        first = conclusion.gaps[0].text
-        first = f"{first[:1].lower()}{first[1:]}"
         number = len(conclusion.gaps)
-        text = "1 gap remains" if number == 1 else f"{number} gaps remain, the first"
-        yield state(f"{text}: {first}", *evidence)
+        text = (
+            "this report has 1 gap" if number == 1 else f"this report has {number} gaps. The first"
+        )
+        yield state(f"{text}: {conclusion.gaps[0].text}", *evidence)

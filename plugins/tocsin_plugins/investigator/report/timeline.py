@@ -37,9 +37,8 @@ def build_timeline(case: CaseFile, most: int) -> tuple[tuple[TimelineEntry, ...]
 
 def _incidents(case: CaseFile) -> Iterator[_Ranked]:
     for record in case.records:
-        text = (
-            f"incident {record.number} ({describe_severity(record)}) began: {shorten(record.title)}"
-        )
+        title = shorten(record.title) or "untitled"
+        text = f"incident {record.number} ({describe_severity(record)}) began: {title}"
         accounts = case.find_own_events(record)
         quotes = dict.fromkeys(shorten(seen.event.summary, 200) for seen in accounts)
         quoted = "".join(f"; “{quote}”" for quote in [*quotes][:_ACCOUNTS] if quote)
@@ -63,7 +62,7 @@ def _alerts(case: CaseFile) -> Iterator[_Ranked]:
         for alert in record.alerts:
             if (alert.title, alert.occurred_at) == (record.title, record.occurred_at):
                 continue  # the line of the incident covers it
-            text = f"alert of incident {record.number}: {shorten(alert.title)}"
+            text = f"alert in incident {record.number}: {shorten(alert.title)}"
             yield (
                 1,
                 TimelineEntry(
@@ -85,7 +84,7 @@ def _events(case: CaseFile) -> Iterator[_Ranked]:
             for entity in sorted(entities, key=entity_sort_key)
             if entity.value.lower() not in summary.lower()
         ]
-        text = f"{text} (with {join_entities(untold)})" if untold else text
+        text = f"{text} (involves {join_entities(untold)})" if untold else text
         if len(same) > 1:
             text = f"{text} ({len(same)} times, until {format_time(same[-1].event.occurred_at)})"
         line = TimelineEntry(

@@ -24,6 +24,7 @@ from tocsin_plugins.investigator.phrases import (
     join_entities,
     join_names,
     name_entity,
+    name_incidents,
     state,
     to_sentence,
 )
@@ -50,7 +51,7 @@ def cite_finding(finding: Finding) -> Statement:
 
 def cite_records(word: str, records: list[IncidentRecord]) -> Statement:
     """Return a statement about incidents as a reason."""
-    which = join_names([f"incident {record.number}" for record in records])
+    which = name_incidents(record.number for record in records)
     return state(f"{which} {word}", *cite_incidents(records))
 
 
@@ -74,7 +75,7 @@ _WORTH_WORK = 40
 def isolate(conclusion: Conclusion) -> Iterator[Action]:
     """Recommend to isolate compromised machines."""
     for machine, reason in find_compromised(conclusion).items():
-        too = ", and collect its memory and logs" if machine.kind is EntityKind.HOST else ""
+        too = " and collect its memory and logs" if machine.kind is EntityKind.HOST else ""
         yield build_action(conclusion, f"isolate {name_entity(machine)}{too}", reason)
 
 
@@ -92,7 +93,7 @@ def collect(conclusion: Conclusion) -> Iterator[Action]:
         if hosts:
             reason = cite_finding(finding)
             yield build_action(
-                conclusion, f"collect memory and logs of {join_entities(hosts)}", reason
+                conclusion, f"collect memory and logs from {join_entities(hosts)}", reason
             )
 
 
@@ -147,7 +148,7 @@ def _attackers(conclusion: Conclusion) -> Iterator[tuple[Entity, Statement]]:
             attacks += failed if len(failed) >= _MANY else []
             if attacks:
                 number = count_noun(len(attacks), "event")
-                text = f"{number} with it {_SHOW[len(attacks) == 1]} an attack"
+                text = f"{number} from this entity {_SHOW[len(attacks) == 1]} an attack"
                 yield entity, state(text, *(seen.step for seen in attacks))
 
 
@@ -213,19 +214,15 @@ def _against(conclusion: Conclusion, origin: Entity, record: IncidentRecord) -> 
     """Return the action to block an origin, or to keep it blocked if the SIEM has done so."""
     done = next(describe_reactions(conclusion.case, record), None)
     if done is None:
-        reason = cite_records(f"({record.severity.value}) originated from it", [record])
+        reason = cite_records(f"({record.severity.value}) originated from this entity", [record])
         return build_action(conclusion, f"block {name_entity(origin)}", reason)
     text = f"verify that {name_entity(origin)} stays blocked"
     reason = state(
-        f"incident {record.number} originated from it; {_plain(done.text)}",
+        f"incident {record.number} originated from this entity. {done.text}",
         *done.evidence,
         f"incident:{record.number}",
     )
     return build_action(conclusion, text, reason)
-
-
-def _plain(text: str) -> str:
-    return f"{text[:1].lower()}{text[1:]}"
 
 
 def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
@@ -236,7 +233,8 @@ def _called_malicious(conclusion: Conclusion, entity: Entity) -> Statement:
     ]
     sources = join_names(sorted({opinion.called for opinion in opinions}))
     return state(
-        f"according to {sources}, it is malicious", *(opinion.step for opinion in opinions)
+        f"according to {sources}, this entity is malicious",
+        *(opinion.step for opinion in opinions),
     )
 
 

@@ -15,7 +15,13 @@ from tocsin_plugins.investigator.narrative import (
     find_machines,
     find_targets,
 )
-from tocsin_plugins.investigator.phrases import format_time, join_entities, shorten, state
+from tocsin_plugins.investigator.phrases import (
+    format_time,
+    join_entities,
+    name_source,
+    shorten,
+    state,
+)
 from tocsin_plugins.investigator.report.actions.containment import (
     build_action,
     cite_finding,
@@ -38,8 +44,9 @@ def check_logons(conclusion: Conclusion) -> Iterator[Action]:
         by, to = find_origins(case, record), find_machines(case, record)
         whose = join_entities(by or find_accounts(case, record))
         of = f" {'from' if by else 'of'} {whose}" if whose else ""
-        on = f" on {join_entities(to)}" if to else ""
-        text = f"check whether a logon{of} succeeded{on} since {format_time(record.occurred_at)}"
+        on = f" to {join_entities(to)}" if to else ""
+        since = format_time(record.occurred_at)
+        text = f"check whether a logon{of}{on} has succeeded since {since}"
         yield build_action(
             conclusion,
             text,
@@ -57,8 +64,10 @@ def watch_accounts(conclusion: Conclusion) -> Iterator[Action]:
     }
     for record in find_showing(conclusion, *_GUESSING):
         if users := [account for account in find_accounts(case, record) if account not in reset]:
-            text = f"watch {join_entities(users)}, and reset the password if a logon succeeded"
-            reason = cite_records("shows attempts to log on to them", [record])
+            whose = "the password" if len(users) == 1 else "their passwords"
+            text = f"watch {join_entities(users)}, and reset {whose} if a logon has succeeded"
+            accounts = "this account" if len(users) == 1 else "these accounts"
+            reason = cite_records(f"shows attempts to log on to {accounts}", [record])
             yield build_action(conclusion, text, reason)
 
 
@@ -82,7 +91,7 @@ def check_hosts(conclusion: Conclusion) -> Iterator[Action]:
         if hosts := [
             machine for machine in find_machines(conclusion.case, record) if machine not in isolated
         ]:
-            traces = "traces of an exploit, such as new processes and files"
+            traces = "traces of an exploit, such as new processes or files"
             text = f"check {join_entities(hosts)} for {traces}"
             reason = cite_records("shows an exploit attempt", [record])
             yield build_action(conclusion, text, reason)
@@ -112,7 +121,11 @@ def clarify(conclusion: Conclusion, treated: set[int]) -> Iterator[Action]:
 def _clarify_record(conclusion: Conclusion, record: IncidentRecord) -> Action:
     case = conclusion.case
     whom = find_targets(case, record) or find_accounts(case, record)
-    who = f"ask the owner of {join_entities(whom)}" if whom else f"check at {record.provider}"
+    who = (
+        f"ask the owner of {join_entities(whom)}"
+        if whom
+        else f"check in {name_source(f'provider:{record.provider}')}"
+    )
     what = f"whether the activity in incident {record.number} is expected"
     reason = state("no finding explains it", *cite_incidents([record]))
     return build_action(conclusion, f"{who} {what}", reason)
@@ -136,6 +149,6 @@ def close(conclusion: Conclusion) -> Iterator[Action]:
         return
     for record in conclusion.case.in_focus:
         if record.status is not IncidentStatus.CLOSED:
-            text = f"the verdict is benign, and its status is {record.status.value}"
+            text = f"the verdict is benign, but the status of the incident is {record.status.value}"
             reason = state(text, conclusion.scored, f"incident:{record.number}")
             yield Action(text=f"Close incident {record.number}.", reason=reason)
