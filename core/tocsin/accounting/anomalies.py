@@ -77,21 +77,22 @@ def find_anomalies(
     kept_from = load_events_kept_from(connection)  # older events may have been removed
     known = Period(max(period.since, kept_from), max(period.until, kept_from))
     for row in connection.execute(_select_without_event(known)):
-        detail = "an alert was due, but no event was created"
+        detail = "the incident should have caused an alert, but it does not have an event"
         yield represent_anomaly("no-event", f"incident:{row.number}", row.created_at, detail)
     for backlog in list_backlogs(connection):
         if backlog.since <= min(period.until, now - TOLERANCE):
             what = f"{backlog.provider}/{PUSH_STREAM}"
-            detail = f"pushes were accepted and are not stored: {describe_backlog(backlog)}"
+            detail = f"pushes were accepted but are not stored yet: {describe_backlog(backlog)}"
             yield represent_anomaly("waiting-push", what, backlog.since, detail)
     yield from _find_unrouted_events(connection, period, now)
     for row in connection.execute(_select_overdue(period, now)):
         detail = (
-            f"the destination {row.destination} is active, but the due delivery was not attempted"
+            f"the delivery is due and the destination {row.destination} is active, "
+            "but there was no attempt"
         )
         yield represent_anomaly("overdue", row.id, row.due_at, detail)
     for row in connection.execute(_select_unprobed_destinations(now)):
-        detail = "the destination is paused with pending deliveries, and is no longer probed"
+        detail = "the destination is paused and has pending deliveries, but is no longer probed"
         yield represent_anomaly("overdue", f"destination:{row.name}", row.held_until, detail)
     for row in connection.execute(_select_without_destination(period)):
         detail = f"the destination {row.destination} does not exist"
@@ -106,7 +107,7 @@ def find_anomalies(
 
 def describe_backlog(backlog: IntakeBacklog) -> str:
     """Return which pushes wait in the intake."""
-    return f"numbers {backlog.stored + 1} to {backlog.accepted} of the intake"
+    return f"intake numbers {backlog.stored + 1} to {backlog.accepted}"
 
 
 def _describe_loss(epoch: Epoch) -> str:
@@ -123,14 +124,14 @@ def _find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[s
     for node in load_clocks(connection, time):
         if abs(node.offset) >= CLOCK_TOLERANCE:
             difference = describe_offset(node.offset)
-            detail = f"compared with the database's clock, the node's clock is {difference}"
+            detail = f"the node's clock is {difference} compared with the database clock"
             yield represent_anomaly("clock", f"node:{node.name}", time, detail)
 
 
 def _find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
     """Yield the nodes that run and are frozen or stuck now."""
     for node in find_troubled_nodes(connection, now):
-        silent = "no heartbeat: the process is frozen or cannot write"
+        silent = "no heartbeat: the process is frozen or cannot write to the database"
         stalled = f"stalled loops: {', '.join(node.stalled)}"
         detail = stalled if node.stalled else silent
         yield represent_anomaly("node", f"node:{node.name}", node.beat_at, detail)
@@ -142,7 +143,7 @@ def _find_unrouted_events(
     """Yield the events that no destination could get: unrouted, or routed before any was there."""
     applied_from = load_applied_from(connection)
     if applied_from != EPOCH:
-        detail = "the event was routed to no destination, because no configuration had been applied"
+        detail = "no destination received the event, because no configuration had been applied"
         for row in connection.execute(_select_missed(period, applied_from)):
             yield represent_anomaly("not-applied", row.id, row.timestamp, detail)
     if applied_from is None:

@@ -86,13 +86,16 @@ _NO_END = "~"
 """Later than every time in JSON."""
 ALERT_WORDS = {
     AlertDecision.ALERTED: "an incident-alert event was created",
-    AlertDecision.BELOW_THRESHOLD: "no alert was created, because the severity is below Medium",
-    AlertDecision.FIRST_SEEN_CLOSED: "no alert was created, because the incident was Closed when "
-    "Tocsin first read it and `alert_when_first_seen_closed` was off",
-    AlertDecision.QUIET: "no alert was created, because Tocsin first read the incident in a "
-    "backfill without alerts, or in the first read of a stream while `quiet_first_fetch` was on",
-    AlertDecision.ROSE_UNALERTED: "no alert was created, because the severity was below Medium "
-    "when Tocsin first read the incident, and `alert_on_escalation` was off when the severity rose",
+    AlertDecision.BELOW_THRESHOLD: "no incident-alert event was created, because the severity is "
+    "below Medium",
+    AlertDecision.FIRST_SEEN_CLOSED: "no incident-alert event was created, because the incident "
+    "was already Closed when Tocsin first read it and `alert_when_first_seen_closed` was off",
+    AlertDecision.QUIET: "no incident-alert event was created, because Tocsin first read the "
+    "incident in a backfill without alerts, or on the first read of a stream while "
+    "`quiet_first_fetch` was on",
+    AlertDecision.ROSE_UNALERTED: "no incident-alert event was created, because the severity was "
+    "below Medium when Tocsin first read the incident and `alert_on_escalation` was off when the "
+    "severity rose",
 }
 
 

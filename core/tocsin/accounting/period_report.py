@@ -67,7 +67,7 @@ def report_period(connection: Connection, period: Period, now: datetime) -> dict
 
 def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
     for gap in reading.gaps:
-        detail = f"{_describe_extent(gap)} was not read"
+        detail = f"{_describe_extent(gap)}: Tocsin did not read this interval"
         yield represent_anomaly("gap", _describe_source(gap), gap["found_at"], detail)
     for lost in reading.lost:
         detail = f"{_describe_extent(lost)}: {lost['reason']}"
@@ -81,7 +81,7 @@ def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
             detail = f"pushes were refused ({failure['outcome']}): {failure['reason']}"
             yield represent_anomaly("refused-push", what, failure["from"], detail)
     for silent in reading.silent:
-        detail = "no read since then, and no failure was recorded"
+        detail = "Tocsin has not read this stream since then, but no failure is recorded"
         what = f"{silent['provider']}/{silent['stream']}"
         yield represent_anomaly("silent", what, silent["read_at"], detail)
 
@@ -113,7 +113,7 @@ def _describe_source(interval: dict[str, Any]) -> str:
 
 
 def _describe_extent(interval: dict[str, Any]) -> str:
-    unit = "byte " if isinstance(interval["from"], int) else ""
+    unit = "bytes " if isinstance(interval["from"], int) else ""
     return f"{unit}{interval['from']} to {interval['to']}"
 
 

@@ -87,7 +87,7 @@ async def test_a_gap_in_a_file_is_a_hole_and_unaccounted_for(happened, clock):
         "kind": "gap",
         "what": f"edge/changed {FILE}",
         "since": "2026-11-21T12:01:00.000Z",
-        "detail": "byte 100 to 140 was not read",
+        "detail": "bytes 100 to 140: Tocsin did not read this interval",
     }
 
 
@@ -160,7 +160,7 @@ async def test_a_stretch_that_was_lost_is_unaccounted_for_with_its_reason(happen
     proof = await happened.prove()
     assert spans(proof, "lost") == [(FILE, 100, 130)]
     [item] = proof["unaccounted"]
-    assert (item["kind"], item["detail"]) == ("lost", "byte 100 to 130: the file was truncated")
+    assert (item["kind"], item["detail"]) == ("lost", "bytes 100 to 130: the file was truncated")
 
 
 async def test_a_failure_is_told_and_whether_it_is_over(happened, clock):

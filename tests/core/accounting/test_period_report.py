@@ -126,15 +126,28 @@ async def test_what_waits_is_told_with_its_next_attempt(happened, clock):
     [
         (
             {"state": DestinationState.PAUSED, "reason": StopReason.FAILING, "detail": "timed out"},
-            "its destination is paused: repeated failures: timed out: 503",
+            "its destination is paused after repeated failures: timed out; last attempt: 503",
             "2026-11-21T12:10:00.000Z",
         ),
         (
             {"state": DestinationState.DISABLED, "reason": StopReason.MANUAL},
-            "its destination is disabled: manually: last tried: 503",
+            "its destination is disabled; last attempt: 503",
             None,
         ),
-        ({"state": DestinationState.DELETED}, "its destination is deleted: 503", None),
+        (
+            {
+                "state": DestinationState.DISABLED,
+                "reason": StopReason.MANUAL,
+                "detail": "by alice, until someone enables it",
+            },
+            "its destination is disabled by alice, until someone enables it; last attempt: 503",
+            None,
+        ),
+        (
+            {"state": DestinationState.DELETED},
+            "its destination is deleted; last attempt: 503",
+            None,
+        ),
     ],
 )
 async def test_what_waits_for_its_destination_is_on_hold(happened, clock, members, reason, due_at):

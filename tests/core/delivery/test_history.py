@@ -71,7 +71,7 @@ async def test_why_a_destination_is_paused_is_said_once(database):
         return add_delivery(connection, "pending", to="slow", reason=words)
 
     shown = await database.read(load_delivery, await database.write(fail))
-    assert shown["reason"] == f"its destination is paused: repeated failures: {words}"
+    assert shown["reason"] == f"its destination is paused after repeated failures: {words}"
 
 
 async def test_pages_follow_each_other(database):

@@ -150,7 +150,9 @@ class ChannelFactory:
             return
         if found := find_outside(settings.allow_networks, self.allow_networks):
             networks = ", ".join(map(str, found.values()))
-            raise OperatorError(f"allow_networks: {networks} is not inside TOCSIN_ALLOW_NETWORKS")
+            raise OperatorError(
+                f"allow_networks: found {networks}, outside the networks in TOCSIN_ALLOW_NETWORKS"
+            )
 
 
 def find_outside(networks: Iterable[Network], allowed: Sequence[Network]) -> dict[int, Network]:

@@ -41,7 +41,7 @@ class MessageActionInbox:
         except CredentialsRefused:
             raise
         except NotImplementedError:
-            raise CredentialsRefused("the destination has no buttons") from None
+            raise CredentialsRefused("the destination does not support buttons") from None
         except Exception:  # noqa: BLE001 - whatever a plugin does with a stranger's request
             _log.exception("button could not be parsed", destination=name)
             raise CredentialsRefused("the request could not be parsed") from None

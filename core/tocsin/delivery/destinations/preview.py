@@ -13,7 +13,7 @@ from tocsin.errors import Misconfigured, OperatorError
 from tocsin.model import Event
 from tocsin.registry import ManagedBy
 
-_HANDED_OVER = "the plugin receives the event itself; no template is rendered"
+_HANDED_OVER = "the plugin receives the event itself, so no template is rendered"
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,9 +186,14 @@ class DestinationValidator:
 
     def _find_outside_networks(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:
         allowed = self._channels.allow_networks
-        inside = ", ".join(map(str, allowed)) or "no networks, because it is not set"
+        inside = ", ".join(map(str, allowed))
+        rule = (
+            f"TOCSIN_ALLOW_NETWORKS allows only {inside}"
+            if inside
+            else "add the network to TOCSIN_ALLOW_NETWORKS, which is not set"
+        )
         for place, network in find_outside(settings.allow_networks, allowed).items():
-            message = f"found {network}; TOCSIN_ALLOW_NETWORKS allows only {inside}"
+            message = f"found {network}; {rule}"
             yield DestinationProblem(f"settings.allow_networks.{place}", message)
 
     def _find_unknown_template(self, settings: Channel.Settings) -> Iterator[DestinationProblem]:

@@ -36,11 +36,10 @@ STATUS_COLUMNS = (
 """Columns for `describe_status`, from `deliveries` outer-joined with `destinations`."""
 
 
-_REASONS = {
-    StopReason.FAILING: "repeated failures",
-    StopReason.MANUAL: "manually",
-    StopReason.GONE: "the receiver accepts no more deliveries",
-    StopReason.REMOVED: "removed from plugins.toml",
+_CAUSES = {
+    StopReason.FAILING: "after repeated failures",
+    StopReason.GONE: "because the receiver does not accept any more deliveries",
+    StopReason.REMOVED: "because it was removed from plugins.toml",
 }
 
 
@@ -64,12 +63,17 @@ def _reason(row: RowMapping) -> str | None:
         return None if row["state"] == DELIVERED else row["reason"]
     if row["destination_state"] is None:
         return "there is no destination with this name"
-    why, last = row["destination_reason"], row["reason"]
-    if why == StopReason.MANUAL and last:
-        last = f"last tried: {last}"  # not the reason of the manual stop
-    reasons = (why and _REASONS[StopReason(why)], row["destination_detail"], last)
-    once = dict.fromkeys(filter(None, reasons))  # the last failure may be the reason of the stop
-    return ": ".join((f"its destination is {row['destination_state']}", *once))
+    state, why = row["destination_state"], row["destination_reason"]
+    detail, last = row["destination_detail"], row["reason"]
+    if why == StopReason.MANUAL:
+        text = " ".join(filter(None, (f"its destination is {state}", detail)))
+    else:
+        cause = _CAUSES[StopReason(why)] if why else None
+        text = " ".join(filter(None, (f"its destination is {state}", cause)))
+        text = f"{text}: {detail}" if detail else text
+    if last and last != detail:  # the last failure may be the one that paused the destination
+        text = f"{text}; last attempt: {last}"
+    return text
 
 
 def _due_at(row: RowMapping) -> str | None:

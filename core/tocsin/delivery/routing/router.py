@@ -183,7 +183,7 @@ def _match_event(plan: RoutingPlan, event: Event, route: Route) -> None:
         if route.takes(event):
             plan.wanted.append((event, route.destination))
     except Exception as error:  # noqa: BLE001 - one event or route stops no other
-        reason = f"the filters could not be evaluated for {route.destination}: {error}"
+        reason = f"the filters of {route.destination} could not be evaluated: {error}"
         plan.on_hold.append((event, route.destination, reason))
         facts = {"destination": route.destination, "event_id": event.id, "reason": str(error)}
         _log.warning("routing failed; the delivery is on hold", **facts)

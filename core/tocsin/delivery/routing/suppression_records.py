@@ -44,7 +44,7 @@ def create_suppression(
     """
     if not now < rule.ends_at <= now + MAX_DURATION:
         raise InvalidInputError(
-            f"ends_at must be in the future, and at most {MAX_DURATION.days} days from now"
+            f"ends_at must be in the future and at most {MAX_DURATION.days} days from now"
         )
     c = suppressions.c
     active = select(func.count()).select_from(suppressions).where(c.ends_at > now)

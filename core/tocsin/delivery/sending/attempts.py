@@ -177,7 +177,8 @@ class AttemptRunner:
             case TryLater() | Broken():
                 return "later", _retry_verdict(error), str(error)
             case TimeoutError():
-                return "later", AttemptVerdict.FAILING, "the channel exceeded its time limit"
+                reason = "the channel took longer than the destination's `timeout` allows"
+                return "later", AttemptVerdict.FAILING, reason
             case _:
                 destination = self._channel.tools.name
                 text = self._redactor.clean("".join(format_exception(error)))
