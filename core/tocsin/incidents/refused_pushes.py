@@ -42,8 +42,8 @@ _REASONS = {
     PushRefusal.MEDIA_TYPE: "the Content-Type was not application/json",
     PushRefusal.NOT_PARSED: "the payload could not be parsed; it is quarantined",
     PushRefusal.KEY_REUSED: "the Idempotency-Key was used for another push",
-    PushRefusal.STOPPED: "a person has stopped the provider; the sender was asked to retry",
-    PushRefusal.SUSPENDED: "the clock of a node was wrong; the sender was asked to retry",
+    PushRefusal.STOPPED: "the provider was disabled; the sender was asked to retry",
+    PushRefusal.SUSPENDED: "a node's clock was too far off; the sender was asked to retry",
     PushRefusal.TOO_MANY: "too many pushes at once; the sender was asked to retry",
 }
 _Counts = Counter[tuple[str, PushRefusal]]

@@ -131,9 +131,9 @@ def explain_absence(
 
 def _how_to_enable(name: str, file: PluginsFile) -> str:
     if name in ON_BY_DEFAULT:
-        return f"it is disabled; remove {name!r} from `disabled`"
+        return f"it is disabled; to enable it, remove {name!r} from `disabled` in plugins.toml"
     line = json.dumps([*file.enabled, name])
-    return f"it is not enabled; write `enabled = {line}`"
+    return f"it is not enabled; to enable it, set `enabled = {line}` in plugins.toml"
 
 
 def _find_flaw(name: str, offers: PluginOffers) -> str | None:

@@ -81,7 +81,9 @@ async def test_streams_that_depend_on_settings_are_not_guessed(install):
 
 async def test_one_that_is_not_enabled_is_told_with_the_line_that_enables_it(install):
     found = await described(install("acme", PROVIDER), enabled=["suricata"])
-    assert found.absent == 'it is not enabled; write `enabled = ["suricata", "acme"]`'
+    assert found.absent == (
+        'it is not enabled; to enable it, set `enabled = ["suricata", "acme"]` in plugins.toml'
+    )
     assert (found.enabled, found.broken) == (False, False)
     assert [kind.name for kind in found.kinds] == ["Acme"]
 
@@ -90,7 +92,9 @@ async def test_one_that_is_disabled_is_told_so():
     found = await describe_plugin(
         "templates", PluginsFile(disabled=["templates"]), installed_plugins()
     )
-    assert found.absent == "it is disabled; remove 'templates' from `disabled`"
+    assert found.absent == (
+        "it is disabled; to enable it, remove 'templates' from `disabled` in plugins.toml"
+    )
 
 
 async def test_one_that_is_not_installed_is_an_error_with_the_nearest():

@@ -33,7 +33,9 @@ async def test_every_installed_plugin_is_listed_by_name_with_its_state(admin):
 async def test_what_is_not_enabled_says_how_to_enable_it_and_no_more(admin):
     found = await admin.read(f"{PLUGINS}/suricata")
     PluginDetail.model_validate(found)
-    assert found["absent"] == 'it is not enabled; write `enabled = ["webhook", "suricata"]`'
+    assert found["absent"] == (
+        'it is not enabled; to enable it, set `enabled = ["webhook", "suricata"]` in plugins.toml'
+    )
     assert (found["hooks"], found["kinds"], found["offers"]) == ([], [], [])
 
 

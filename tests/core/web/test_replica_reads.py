@@ -95,7 +95,7 @@ async def test_a_page_of_the_console_says_that_a_replica_was_read(api, outcomes,
     person = Person(api)
     await person.sign_in()
     outcomes.clear()
-    assert "The data comes from a replica that is at most" in await person.text(path)
+    assert "This data comes from a database replica that is at most" in await person.text(path)
     assert set(outcomes) == {None}
 
 

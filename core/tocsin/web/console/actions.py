@@ -130,7 +130,7 @@ def _parse(model: type[BaseModel], members: Mapping[str, Any]) -> BaseModel:
     except orjson.JSONEncodeError:
         name = _find_unwritable(members)
         raise ProblemError(
-            422, f"The value of {name} is nested too deeply. Reduce the nesting."
+            422, f"The value of {name} is nested too deeply. Use fewer levels."
         ) from None
     except ValidationError as error:
         raise invalid_request("form", list_field_errors(error, model)) from None

@@ -20,6 +20,14 @@ _PLURALS = {
     "process": "processes",
     "cloud_resource": "cloud resources",
 }
+_SINGULARS = {
+    "session": "investigation",
+    "ip": "IP address",
+    "url": "URL",
+    "cve": "CVE",
+    "file_hash": "file hash",
+    "cloud_resource": "cloud resource",
+}
 _Relations = frozenset[tuple[NodeKey, str, bool]]
 
 
@@ -53,9 +61,15 @@ def _collect_relations(edges: Iterable[Mapping[str, Any]]) -> Mapping[NodeKey, _
     return defaultdict(frozenset, {node: frozenset(each) for node, each in relations.items()})
 
 
+def count_nodes(kind: str, number: int) -> str:
+    """Return a number of nodes of one kind in words."""
+    words = _SINGULARS.get(kind, kind) if number == 1 else _PLURALS.get(kind, f"{kind}s")
+    return f"{number:,} {words}"
+
+
 def _fold(members: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     kind, first = parse_node(members[0])
-    words = f"{len(members)} {_PLURALS.get(kind, f'{kind}s')}"
+    words = count_nodes(kind, len(members))
     # A value that no node of the graph has, so that two folds stay apart
     return {
         "kind": kind,

@@ -70,7 +70,7 @@ class LiveStreams:
         if self._taken >= MAX_STREAMS:
             raise ProblemError(
                 503,
-                "Too many live pages are open. Close some and try again.",
+                "Too many pages with live updates are open. Close some of them, and try again.",
                 headers={"Retry-After": "30"},
             )
         self._taken += 1

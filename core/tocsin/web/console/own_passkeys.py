@@ -43,8 +43,8 @@ from tocsin.web.record_problems import PASSKEY_NOT_FOUND
 
 OWN_PASSKEYS = "/my-passkeys"
 _LAST = (
-    "This is your last passkey. Without it, you could no longer sign in. Create another passkey "
-    "first, or ask an admin to delete this one."
+    "This is your last passkey. Without it, you would no longer be able to sign in. Create another "
+    "passkey first, or ask an admin to delete this one."
 )
 _NO_PERSON = (
     "You did not sign in with a passkey, so you cannot create a passkey here. Ask an admin to add "

@@ -40,12 +40,12 @@ from tocsin.web.problems import ProblemError, describe_error
 PASSKEY_SIGN_IN = "/sign-in/passkey"
 MAX_LABEL = 100
 _NO_SCRIPT = (
-    "The browser sent no passkey. Passkeys require JavaScript: allow JavaScript for this site, and "
-    "try again."
+    "Your browser did not send a passkey. Passkeys require JavaScript, so allow JavaScript for "
+    "this site, and try again."
 )
 _INVALID_LINK = (
-    "This link is invalid, has expired or was already used. Ask an admin for a new link: "
-    "admins create links on the People page of the console, or with `tocsin people link`."
+    "This link is invalid, has expired or was already used. Ask an admin for a new link. "
+    "Admins can create links on the People page of the console or with `tocsin people link`."
 )
 
 

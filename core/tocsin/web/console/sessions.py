@@ -54,7 +54,7 @@ _SCOPES = tuple(scope for scope in Scope if scope.endswith(":read"))
 """The scopes of every role."""
 _SAME_SITE = {"", "same-origin", "none"}
 _FOREIGN_FORM = (
-    "Tocsin couldn't verify that this form came from the console. "
+    "Tocsin could not verify that this form came from the console. "
     "Go back, reload the page and try again."
 )
 

@@ -219,7 +219,7 @@ async def test_a_plugin_tells_its_settings(person):
 
 async def test_a_plugin_that_is_not_enabled_says_how(person):
     text = await person.text(f"{PLUGINS}/suricata")
-    assert 'write `enabled = ["webhook", "suricata"]`' in text
+    assert 'to enable it, set enabled = ["webhook", "suricata"] in plugins.toml, and then' in text
 
 
 # The audit log

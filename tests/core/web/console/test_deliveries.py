@@ -164,7 +164,7 @@ async def test_one_is_sent_again(write, person):
     id_ = await write(add_delivery)
     page = f"/deliveries/{id_}"
     text = await person.submit(page, f"{page}/replay")
-    assert "Delivery queued for immediate sending." in text
+    assert "Delivery queued. Tocsin sends it immediately." in text
     assert "waiting" in text
 
 
@@ -199,8 +199,8 @@ async def test_a_replay_of_part_of_what_is_shown_is_not_offered(person, write):
     await write(add_delivery)
     for query in ("", "?state=pending", "?state=dead&subject=incident:1"):
         text = await person.text(f"/deliveries{query}")
-        assert "To resend many deliveries, filter by the state gave up" in text
-        assert "Resend all" not in text
+        assert "To resend several deliveries at once, filter by one of the states gave up" in text
+        assert "Resend all 1" not in text
 
 
 async def test_a_replay_is_cancelled(write, person):

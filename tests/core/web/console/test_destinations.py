@@ -336,7 +336,7 @@ async def test_one_is_deleted_after_a_question(api, soar):
     ("managed_by", "words"),
     [
         (ManagedBy.FILE, "edit the file, then apply the changes"),
-        (ManagedBy.PLUGIN, "to remove it, disable the plugin in plugins.toml"),
+        (ManagedBy.PLUGIN, "to remove the destination, disable the plugin in plugins.toml"),
     ],
 )
 async def test_what_others_manage_offers_only_what_can_be_done(api, person, managed_by, words):
@@ -348,7 +348,7 @@ async def test_what_others_manage_offers_only_what_can_be_done(api, person, mana
     for action in ("settings", "start", "resume", "delete"):
         assert f"{PAGE}/{action}" not in html
     stopped = await person.submit(PAGE, f"{PAGE}/stop", until="", duration="PT4H", reason="Noise")
-    assert "will be enabled at 2026-11-21 16:00:00 UTC . Reason: Noise" in stopped
+    assert "will be enabled on 2026-11-21 16:00:00 UTC . Reason: Noise" in stopped
     assert "&lt;code" not in await person.html(PAGE)
     assert "soar active" in await person.submit(PAGE, f"{PAGE}/start")
     assert "SOAR_SECRET" not in html

@@ -68,7 +68,7 @@ async def test_an_entity_is_drawn_and_told_with_what_every_relation_is_known_fro
     assert around(incident.value, kind="incident") in found
     text = await person.text(around(IP.value))
     assert f"ip {IP.value} connected-to domain {DOMAIN.value}" in text
-    assert "domain: 1, incident: 1." in text
+    assert "1 domain, 1 incident." in text
 
 
 @on_sqlite
@@ -169,7 +169,7 @@ async def test_the_path_between_two_is_told_step_by_step(person, graph):
     assert f"{second.value} involves {DOMAIN.value}" in text
     assert f"/incidents/{second.value}" in links(html)
     narrowed = await person.text(f"{page}&types=uses")
-    assert "No path of 6 steps or fewer" in narrowed
+    assert "No path with 6 steps or fewer" in narrowed
 
 
 @on_sqlite

@@ -311,7 +311,7 @@ async def test_an_incident_shows_what_is_known_of_it(person, store):
         "Odd sign-in",
         "What was seen.",
         "external-1",
-        "The SIEM severity is missing or unknown, so Tocsin assumed",
+        "The SIEM severity is missing or unknown, so Tocsin assumes",
         "case-9",
     ):
         assert words in text
@@ -389,7 +389,7 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
 async def test_the_chain_says_why_nobody_heard_of_it(api, person, store):
     number = await store(alert_outcome="below-threshold")
     text = await person.text(f"/incidents/{number}")
-    assert "No alert was created, because the severity is below Medium." in text
+    assert "No incident-alert event was created, because the severity is below Medium." in text
     await api.services.database.write(add_destination, "soc")
     await api.services.database.write(
         add_delivery, "dead", number=number, reason="404: no such project"

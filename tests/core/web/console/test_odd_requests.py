@@ -58,7 +58,7 @@ async def test_a_value_that_nests_too_deeply_is_refused(person):
     form = {"form_token": found[1], "name": "soc", "plugin": "webhook", "anything.x": NESTED}
     response = await person.post(page, **form)
     assert response.status == 422
-    assert "The value of x is nested too deeply. Reduce the nesting." in await response.text()
+    assert "The value of x is nested too deeply. Use fewer levels." in await response.text()
 
 
 @on_sqlite

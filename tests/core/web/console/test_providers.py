@@ -149,7 +149,7 @@ async def test_fields_that_vanished_are_shown_with_what_to_do(api, viewer, clock
         lambda connection: connection.execute(insert(record_shapes), row | {"drift": [drift]})
     )
     text = await viewer.text("/providers")
-    assert "changed: level has been missing in all records since 2026-11-20 10:00:00 UTC" in text
+    assert "changed: level has been missing from all records since 2026-11-20 10:00:00 UTC" in text
     assert "update Tocsin" in text
     assert "<script>alert" not in await viewer.html("/providers")
 
@@ -158,7 +158,7 @@ async def test_a_provider_is_disabled_for_a_while_and_enabled(person):
     form = {"duration": "PT1H", "until": "", "reason": HOSTILE}
     html = await person.submit("/providers", "/providers/edge/stop", **form)
     assert "Provider disabled." in html
-    assert "edge was disabled by ana at 2026-11-21 12:00:00 UTC" in html
-    assert "will be enabled at 2026-11-21 13:00:00 UTC" in html
+    assert "edge was disabled by ana on 2026-11-21 12:00:00 UTC" in html
+    assert "will be enabled on 2026-11-21 13:00:00 UTC" in html
     assert "<script>alert" not in await person.html("/providers")
     assert "Reads resume" in await person.submit("/providers", "/providers/edge/start")

@@ -7,15 +7,15 @@ const encode = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
 /** Messages for errors of the browser, by their names. */
 const faults = {
   InvalidStateError: "This device already has a passkey for you. Sign in with it, or use another device.",
-  NotAllowedError: "No passkey was used: the request was cancelled or timed out. Try again.",
-  NotSupportedError: "This device can't store a passkey for this console. Use another device or a security key.",
+  NotAllowedError: "No passkey was used, because the request was canceled or timed out. Try again.",
+  NotSupportedError: "This device cannot store a passkey for this console. Use another device or a security key.",
 };
 
 /** Return why the browser can't use passkeys on this page, undefined if it can. */
 function findObstacle(form) {
   const { origin } = form.dataset;
   if (window.location.origin !== origin) return `Passkeys work only at ${origin}. Open the console there.`;
-  if (!window.PublicKeyCredential) return "This browser doesn't support passkeys. Use a current browser.";
+  if (!window.PublicKeyCredential) return "This browser does not support passkeys. Use a current browser.";
   return undefined;
 }
 

@@ -107,7 +107,7 @@ ACTIONS = (
         path="/deliveries/{delivery_id}/replay",
         handler=replay_delivery,
         page="/deliveries/{delivery_id}",
-        message="Delivery queued for immediate sending.",
+        message="Delivery queued. Tocsin sends it immediately.",
     ),
     ConsoleAction(
         path="/replays",

@@ -10,7 +10,7 @@ from tocsin.errors import RequestError
 from tocsin.model import RelationType
 from tocsin.web.console.citations import AT_ONCE, add_sources, build_rows
 from tocsin.web.console.graph_activity import draw_activity
-from tocsin.web.console.graph_folds import fold_equals
+from tocsin.web.console.graph_folds import count_nodes, fold_equals
 from tocsin.web.console.graph_layout import (
     build_adjacency,
     draw_graph_around,
@@ -51,6 +51,7 @@ async def show_graph(request: PageRequest) -> Mapping[str, Any]:
         "folds": folds,
         "titles": {node["value"]: node["title"] for node in found["nodes"] if node["title"]},
         "is_unfolded": drawn is found,
+        "count_nodes": count_nodes,
     }
 
 

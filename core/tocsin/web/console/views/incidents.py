@@ -250,7 +250,7 @@ _TRIAGE_FORMS: Mapping[str, tuple[Callable[[Form], Mapping[str, Any]], str]] = {
     "acknowledge": (_read_acknowledgement, "Acknowledgement updated."),
     "classify": (
         _read_disposition,
-        "Disposition updated. The status at the SIEM is unchanged.",
+        "Disposition updated. The status in the SIEM is unchanged.",
     ),
     "label": (_read_labels, "Incident updated."),
 }

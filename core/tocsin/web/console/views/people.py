@@ -14,11 +14,11 @@ from tocsin.web.routes import people as api
 _LIST, _ONE = "/admin/people", "/admin/people/{person}"
 _ROLES: Mapping[ConsoleRole, str] = {
     ConsoleRole.VIEWER: "can read everything except administration pages",
-    ConsoleRole.AUDITOR: "has viewer access, and can read the audit log",
-    ConsoleRole.ANALYST: "has viewer access, and can triage and investigate incidents and "
-    "resend deliveries",
-    ConsoleRole.OPERATOR: "has analyst access, and can manage destinations, emergency stops "
-    "and schedules",
+    ConsoleRole.AUDITOR: "can do everything that viewers can, and read the audit log",
+    ConsoleRole.ANALYST: "can do everything that viewers can, triage and investigate "
+    "incidents, and resend deliveries",
+    ConsoleRole.OPERATOR: "can do everything that analysts can, and manage "
+    "destinations, schedules and emergency stops",
     ConsoleRole.ADMIN: "can do everything",
 }
 """The access of each role, from the least to the most."""
@@ -107,7 +107,7 @@ ACTIONS = (
         path=f"{_ONE}/disable",
         handler=api.update_person,
         page=_ONE,
-        message="Person disabled. Their sessions ended, and their links no longer work.",
+        message="Person disabled. Their sessions have ended, and their links no longer work.",
         body=lambda _form: {"enabled": False},
     ),
     ConsoleAction(
@@ -122,13 +122,13 @@ ACTIONS = (
         path=f"{_ONE}/passkeys/{{passkey_id}}/delete",
         handler=api.delete_passkey,
         page=_ONE,
-        message="Passkey deleted. The person's sessions ended.",
+        message="Passkey deleted. The person's sessions have ended.",
     ),
     ConsoleAction(
         path=f"{_ONE}/delete",
         handler=api.delete_person,
         page=_ONE,
-        message="Person deleted. Their passkeys no longer work, and their sessions ended.",
+        message="Person deleted. Their passkeys no longer work, and their sessions have ended.",
         after=_LIST,
     ),
 )

@@ -123,7 +123,7 @@ ACTIONS = (
         handler=update_provider,
         page="/providers",
         body=read_stop,
-        message="Provider disabled. Tocsin does not read the provider, and rejects its pushes.",
+        message="Provider disabled. Tocsin does not read from the provider and rejects its pushes.",
     ),
     ConsoleAction(
         path="/providers/{provider}/start",

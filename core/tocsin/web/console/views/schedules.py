@@ -156,7 +156,7 @@ ACTIONS = (
         path=f"{_ONE}/run",
         handler=api.run_schedule,
         page=_ONE,
-        message="Run requested. The run starts now, or after the active run ends.",
+        message="Run requested. The run starts now or, if one is in progress, when that run ends.",
     ),
     ConsoleAction(
         path=f"{_ONE}/enable",

@@ -39,7 +39,7 @@ ACTIONS = (
         path=_LIST,
         handler=api.create_suppression,
         page=_LIST,
-        message="Suppression rule created. Tocsin does not deliver events of matching incidents.",
+        message="Suppression rule created. Events about matching incidents are not delivered.",
         body=new_suppression,
     ),
     ConsoleAction(
