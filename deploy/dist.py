@@ -1,8 +1,8 @@
-"""Build of a release: `make dist` writes everything to dist/.
+"""Release builder: `make dist` writes all files to dist/.
 
-The wheel, the source distribution, the bill of materials, the Helm chart, the release notes, an
-offline bundle for this platform and SHA256SUMS. The container image is there if the machine can
-build it (deploy/build).
+It builds the wheel, the source distribution, the bill of materials, the Helm chart, the release
+notes, an offline bundle for this platform and SHA256SUMS. It also builds the container image if
+the machine can (deploy/build).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PINNED = ROOT / "requirements/runtime.txt"
 _INSTALL = """\
-Tocsin {version} without an index, for CPython {python} on {platform}:
+To install Tocsin {version} without a package index, for CPython {python} on {platform}:
 
   python3 -m venv /opt/tocsin
   /opt/tocsin/bin/pip install --no-index --find-links wheels --require-hashes -r requirements.txt
@@ -32,13 +32,13 @@ Tocsin {version} without an index, for CPython {python} on {platform}:
 
 
 def read_version() -> str:
-    """Return the version, which stands in pyproject.toml alone."""
+    """Return the version from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["version"])
 
 
 def cut_release_notes(changelog: str, version: str) -> str:
-    """Return the section of a version, or the one of unreleased changes until there is one."""
+    """Return the changelog section for a version, or the unreleased changes if it has none."""
     parts = re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]
     sections = {part.split()[0]: part.partition("\n")[2].strip() for part in parts}
     if version in sections:
@@ -49,7 +49,7 @@ def cut_release_notes(changelog: str, version: str) -> str:
 
 
 def write_checksums(folder: Path) -> None:
-    """Write SHA256SUMS of all files in the folder, for `sha256sum --check`."""
+    """Write the checksums of all files in the folder to SHA256SUMS, for `sha256sum --check`."""
     paths = sorted(path for path in folder.iterdir() if path.name != "SHA256SUMS")
     lines = [f"{_digest(path)}  {path.name}\n" for path in paths]
     (folder / "SHA256SUMS").write_text("".join(lines), encoding="ascii")
@@ -61,7 +61,7 @@ def build(output: Path, *, image: bool) -> None:
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
     moment = _run("git", "log", "-1", "--format=%ct").strip()
-    os.environ["SOURCE_DATE_EPOCH"] = moment  # so that two builds of a commit are alike
+    os.environ["SOURCE_DATE_EPOCH"] = moment  # so that builds of the same commit are identical
     _python("build", "--no-isolation", "--outdir", output, ROOT)
     notes = cut_release_notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
     (output / f"tocsin-{version}-release-notes.md").write_text(notes, encoding="utf-8")
@@ -76,7 +76,7 @@ def build(output: Path, *, image: bool) -> None:
 
 
 def _bundle(output: Path, version: str, moment: str) -> None:
-    """Write the wheels of the pinned runtime and of Tocsin, with the hash of each."""
+    """Write a bundle with the wheels of Tocsin and its pinned packages, and their hashes."""
     [wheel] = output.glob("*.whl")
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     machine = f"{platform.system().lower()}-{platform.machine()}"
@@ -98,7 +98,7 @@ def _bundle(output: Path, version: str, moment: str) -> None:
 
 
 def _pack(target: Path, folder: Path, name: str, moment: str) -> None:
-    """Pack a folder as `name`, with files in place of links, owned by nobody in particular."""
+    """Pack a folder as `name`; replace links by their files, and remove the owner."""
 
     def settle(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.mtime, member.uid, member.gid = int(moment), 0, 0
@@ -133,14 +133,14 @@ def can_build_image() -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build a release, and list its files."""
+    """Build a release and list its files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
     parser.add_argument("--no-image", action="store_true", help="leave out the container image")
     options = parser.parse_args(arguments)
     image = not options.no_image
     if image and not can_build_image():
-        print("the container image was not built: that needs root, mmdebstrap and buildah")
+        print("container image not built: run as root, with mmdebstrap and buildah installed")
         image = False
     build(options.output, image=image)
     for path in sorted(options.output.iterdir()):

@@ -1,4 +1,4 @@
-"""Start of the image inside of its container: readiness, health check, user, files and stop."""
+"""Test inside the container: starts the service, and checks its health, user, files and stop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITABLE = ("/var/lib/tocsin", "/tmp", "/var/tmp", "/run/lock", "/proc", "/sys",
 
 
 def main() -> None:
-    """Run the service once; `argv` is the health check of the image as JSON."""
+    """Run the service once; the argument is the image's health check as JSON."""
     _, *check = json.loads(sys.argv[1])
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def is_ready(port: str) -> bool:
-    """Return whether the service says so."""
+    """Return whether `/readyz` reports that the service is ready."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         opener.open(f"http://127.0.0.1:{port}/readyz", timeout=10).close()

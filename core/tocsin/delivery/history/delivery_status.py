@@ -38,7 +38,7 @@ STATUS_COLUMNS = (
 
 _CAUSES = {
     StopReason.FAILING: "after repeated failures",
-    StopReason.GONE: "because the receiver does not accept any more deliveries",
+    StopReason.GONE: "because the receiver no longer accepts deliveries",
     StopReason.REMOVED: "because it was removed from plugins.toml",
 }
 
