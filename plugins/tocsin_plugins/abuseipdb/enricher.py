@@ -41,19 +41,22 @@ class AbuseIpDbSettings(Enricher.Settings, ApiSettings):
     )
     api_key: SecretStr = Field(description="API key (version 2) from your account.")
     max_age_days: int = Field(
-        default=90, ge=1, le=365, description="Maximum age of reports to include."
+        default=90,
+        ge=1,
+        le=365,
+        description="Maximum age of the reports that AbuseIPDB counts, in days.",
     )
     malicious_from: int = Field(
         default=75,
         ge=1,
         le=_WORST,
-        description="Abuse confidence at which an address counts as malicious.",
+        description="Lowest abuse confidence at which an address counts as malicious.",
     )
     suspicious_from: int = Field(
         default=25,
         ge=1,
         le=_WORST,
-        description="Abuse confidence at which an address counts as suspicious.",
+        description="Lowest abuse confidence at which an address counts as suspicious.",
     )
 
 
@@ -79,7 +82,7 @@ class AbuseIpDb(Enricher[AbuseIpDbSettings]):
         return Health(detail=f"{self.settings.url} accepts the key")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return the reports of each address, also if there are none."""
+        """Return the reports of each address, even if there are none."""
         addresses = [entity for entity in entities if is_address(entity.value)]
         reports = [(entity, await self._report(entity.value)) for entity in addresses]
         return [self._enrich_entity(entity, report) for entity, report in reports if report]
@@ -138,4 +141,4 @@ class AbuseIpDb(Enricher[AbuseIpDbSettings]):
             filter(None, (text_field(report, "isp"), text_field(report, "countryCode")))
         )
         of = f" ({network})" if network else ""
-        return f"{count} in {days} days, with {score}% confidence of abuse{of}"
+        return f"{count} in the last {days} days, with an abuse confidence of {score}%{of}"

@@ -46,7 +46,7 @@ def _build_enrichment(entity: Entity, counts: Counter[str]) -> Enrichment:
     more = f" and {len(named) - _SHOWN_TECHNIQUES} more" if len(named) > _SHOWN_TECHNIQUES else ""
     return Enrichment(
         entity=entity,
-        summary=f"Its incidents show {', '.join(named[:_SHOWN_TECHNIQUES])}{more}",
+        summary=f"Techniques in its latest incidents: {', '.join(named[:_SHOWN_TECHNIQUES])}{more}",
         tags=tuple(tactics),
         techniques=tuple(techniques),
         facts={

@@ -31,13 +31,13 @@ class CveSettings(Enricher.Settings):
 
     path: LocalPath | None = Field(
         default=None,
-        description="File with CISA's catalog of known exploited vulnerabilities (CSV), instead "
-        "of the shipped selection. Tocsin reloads the file when it changes.",
+        description="CSV file with CISA's catalog of known exploited vulnerabilities, which "
+        "replaces the built-in list. Tocsin reloads the file when it changes.",
     )
 
 
 class Cve(Enricher[CveSettings]):
-    """Known exploited vulnerabilities, and their use by ransomware.
+    """Known exploited vulnerabilities, and whether ransomware attacks use them.
 
     The shipped list is a selection of widely exploited ones; `path` replaces it with CISA's
     complete catalog (KEV), or any CSV file with the same columns.
@@ -60,8 +60,10 @@ class Cve(Enricher[CveSettings]):
 
     async def check(self) -> Health:
         """Return the number of known vulnerabilities."""
-        source = self.settings.path or "the shipped selection"
-        return Health(detail=f"{source} has {len(await self._catalogue()):,} vulnerabilities")
+        source = self.settings.path or "the built-in list"
+        count = len(await self._catalogue())
+        noun = "vulnerability" if count == 1 else "vulnerabilities"
+        return Health(detail=f"{source} contains {count:,} {noun}")
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
         """Return the known exploited vulnerabilities."""
@@ -94,7 +96,7 @@ def _build_enrichment(entity: Entity, row: _Row) -> Enrichment:
     by_ransomware = (row.get("knownRansomwareCampaignUse") or "").strip().lower() == "known"
     added = row.get("dateAdded") or None
     since = f" since {added}" if added else ""
-    also = ", also by ransomware" if by_ransomware else ""
+    also = ", including in ransomware attacks" if by_ransomware else ""
     return Enrichment(
         entity=entity,
         summary=f"Known to be exploited{since}{also}: {title or f'{vendor} {product}'}",

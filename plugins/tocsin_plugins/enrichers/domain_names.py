@@ -108,7 +108,7 @@ def find_lookalikes(name: DomainName, own: Iterable[DomainName]) -> Iterator[Dom
 def _describe_resemblance(name: DomainName, ours: DomainName) -> str | None:
     theirs, label = name.label, ours.label
     if theirs == label:
-        return "has a different top-level domain than"
+        return "is, apart from the top-level domain, the same as"
     if _skeleton(theirs) == _skeleton(label):
         return "looks like"
     if len(label) > 4 and _is_one_slip(theirs, label):  # noqa: PLR2004 - short ones are all alike

@@ -42,8 +42,8 @@ class ListsSettings(Enricher.Settings):
     """Settings of a list enricher."""
 
     path: LocalPath = Field(
-        description="Path of the file: STIX 2.1 if its name ends in .json or .stix, otherwise "
-        "CSV. Tocsin reloads the file when it changes."
+        description="Path of the file. If its name ends in .json or .stix, the format is STIX 2.1. "
+        "Otherwise, the format is CSV. Tocsin reloads the file when it changes."
     )
     list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
         description="Meaning of the list: allow, deny or watch."
@@ -80,13 +80,13 @@ class Lists(Enricher[ListsSettings]):
         expired = entries.expired(self.tools.clock.now())
         parts = [
             f"{self.settings.path}: {count}",
-            *([f"{expired:,} of them expired"] if expired else []),
-            *([f"{entries.skipped:,} more unusable"] if entries.skipped else []),
+            *([f"{expired:,} expired"] if expired else []),
+            *([f"{entries.skipped:,} unusable"] if entries.skipped else []),
         ]
         return Health(detail="; ".join(parts))
 
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return the entities that are listed, or inside of a listed network or domain."""
+        """Return the entities that are listed, or inside a listed network or domain."""
         entries, now = await self._file.content(), self.tools.clock.now()
         return [
             self._enrich_entity(entity, entry)
@@ -95,11 +95,11 @@ class Lists(Enricher[ListsSettings]):
         ]
 
     def _enrich_entity(self, entity: Entity, entry: ListEntry) -> Enrichment:
-        through = "" if entry.value == entity.value else f", through {entry.value}"
+        through = "" if entry.value == entity.value else f" (entry {entry.value})"
         description = f": {entry.description}" if entry.description else ""
         return Enrichment(
             entity=entity,
-            summary=f"On the {self.settings.list} list {self.tools.name}{through}{description}",
+            summary=f"On the {self.settings.list} list “{self.tools.name}”{through}{description}",
             disposition=_MEANING[self.settings.list],
             score=entry.score,
             tags=(f"{self.settings.list}-list", *entry.tags),

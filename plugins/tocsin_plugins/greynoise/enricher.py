@@ -37,7 +37,7 @@ class GreyNoiseSettings(Enricher.Settings, ApiSettings):
         default="https://api.greynoise.io", description="URL of the API, without /v3."
     )
     api_key: SecretStr | None = Field(
-        default=None, description="API key of your account; without one, the quota is smaller."
+        default=None, description="API key of your account. Without a key, the quota is smaller."
     )
 
 
@@ -115,7 +115,7 @@ def _build_enrichment(entity: Entity, answer: Mapping[str, Any]) -> Enrichment:
 def _summarize(noise: bool, riot: bool, classification: str, name: str | None) -> str:
     parts = []
     if noise:
-        parts.append(f"scans the internet, classified as {classification}")
+        parts.append(f"scans the internet (classification: {classification})")
     if riot:
         parts.append("belongs to a common business service")
     known_as = f" ({name})" if name and name.lower() != "unknown" else ""

@@ -14,61 +14,78 @@ DEEPEST = 3
 
 
 class Weights(BaseModel):
-    """[investigator.weights]: points that each part of the score can add or subtract.
+    """[investigator.weights]: points that each kind of finding can add to the score or subtract.
 
-    A finding counts in full or in proportion to its strength.
+    A finding contributes all these points, or a share that depends on its strength.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     severity: float = Field(
-        default=35, ge=-100, le=100, description="The worst severity of the incidents."
+        default=35,
+        ge=-100,
+        le=100,
+        description="Points for an incident with a severity of Critical.",
     )
     reputation: float = Field(
-        default=25, ge=-100, le=100, description="Sources that rate an entity as bad."
+        default=25, ge=-100, le=100, description="Points for a malicious or suspicious entity."
     )
     agreement: float = Field(
-        default=5, ge=-100, le=100, description="Several sources that agree that an entity is bad."
+        default=5, ge=-100, le=100, description="Points if several sources rate an entity as bad."
     )
     disagreement: float = Field(
-        default=0, ge=-100, le=100, description="Sources that contradict each other."
+        default=0, ge=-100, le=100, description="Points if sources disagree about an entity."
     )
     success_after_failures: float = Field(
-        default=45, ge=-100, le=100, description="A successful logon after failed logons."
+        default=45, ge=-100, le=100, description="Points for a logon that succeeded after failures."
     )
     attack_sequence: float = Field(
-        default=25, ge=-100, le=100, description="Steps of an attack in the order of ATT&CK."
+        default=25, ge=-100, le=100, description="Points for a sequence of ATT&CK tactics."
     )
     callback: float = Field(
-        default=20, ge=-100, le=100, description="An internal entity that contacted a bad entity."
+        default=20,
+        ge=-100,
+        le=100,
+        description="Points if an internal entity contacted a malicious one.",
     )
     lateral_movement: float = Field(
-        default=20, ge=-100, le=100, description="One origin that reached several internal hosts."
+        default=20,
+        ge=-100,
+        le=100,
+        description="Points if one entity reached several internal hosts.",
     )
     exploited_cve: float = Field(
-        default=20, ge=-100, le=100, description="A vulnerability that is known to be exploited."
+        default=20, ge=-100, le=100, description="Points for a vulnerability that is exploited."
     )
     shared_entity: float = Field(
-        default=8, ge=-100, le=100, description="An entity that several incidents share."
+        default=8, ge=-100, le=100, description="Points for an entity in several incidents."
     )
     recurrence: float = Field(
-        default=6, ge=-100, le=100, description="An entity that recurs on several days."
+        default=6, ge=-100, le=100, description="Points for an entity that appears on several days."
     )
-    burst: float = Field(default=4, ge=-100, le=100, description="Many records in a short time.")
+    burst: float = Field(
+        default=4, ge=-100, le=100, description="Points for many records in a short time."
+    )
     first_seen: float = Field(
-        default=3, ge=-100, le=100, description="An entity that was not seen before."
+        default=3, ge=-100, le=100, description="Points for an entity that is new to Tocsin."
     )
     rare_entity: float = Field(
-        default=3, ge=-100, le=100, description="An entity in few incidents."
+        default=3, ge=-100, le=100, description="Points for an entity in few incidents."
     )
     benign_explanation: float = Field(
-        default=-40, ge=-100, le=100, description="Sources that rate an entity as benign."
+        default=-40,
+        ge=-100,
+        le=100,
+        description="Points for an entity that sources rate as benign.",
     )
     background_noise: float = Field(
-        default=-15, ge=-100, le=100, description="An address that scans the whole internet."
+        default=-15,
+        ge=-100,
+        le=100,
+        description="Points for an address that scans the whole internet.",
     )
     internal_only: float = Field(
-        default=-15, ge=-100, le=100, description="No external entity is involved."
+        default=-15, ge=-100, le=100, description="Points if no external entity is involved."
     )
 
     def of(self, kind: str) -> float:
@@ -82,9 +99,9 @@ class Bounds(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    depth: int = Field(ge=0, le=DEEPEST, description="Maximum number of steps from the subject.")
-    entities: int = Field(ge=1, le=5_000, description="Maximum number of examined entities.")
-    incidents: int = Field(ge=1, le=1_000, description="Maximum number of examined incidents.")
+    depth: int = Field(ge=0, le=DEEPEST, description="Maximum number of steps to related entities.")
+    entities: int = Field(ge=1, le=5_000, description="Maximum number of entities to examine.")
+    incidents: int = Field(ge=1, le=1_000, description="Maximum number of incidents to examine.")
     provider_calls: int = Field(
         ge=0, le=5_000, description="Maximum number of event searches in providers."
     )
@@ -92,7 +109,7 @@ class Bounds(BaseModel):
     timeline: int = Field(ge=1, le=1_000, description="Maximum number of lines in the timeline.")
 
     def deepened(self, times: int) -> Bounds:
-        """Return the bounds, made one step deeper and twice as wide this many times."""
+        """Return the bounds, one step deeper and doubled as many times as specified."""
         if not times:
             return self
         wider = {
@@ -146,50 +163,52 @@ class Settings(Investigator.Settings):
     default_window: Duration = Field(
         default=timedelta(days=7),
         gt=timedelta(0),
-        description="Time range of questions that do not specify a time range.",
+        description="Time range of an investigation if the question does not specify one.",
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),
-        description="Time before and after the incidents in a question that Tocsin also searches.",
+        description="How much time before and after the incidents in a question an investigation "
+        "also covers. Before the incidents, it covers at most one day.",
     )
     longest_window: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="Maximum time range that Tocsin derives from the incidents in a question.",
+        description="Maximum time range if the question names incidents but no time range.",
     )
     everywhere: int = Field(
         default=5,
         ge=1,
         strict=True,
-        description="An internal entity in at least this number of incidents counts as "
-        "infrastructure. Tocsin follows infrastructure only if the question names it.",
+        description="How many incidents an internal entity must be in to count as infrastructure. "
+        "Investigations examine infrastructure only if the question names it.",
     )
     events_per_question: int = Field(
         default=200,
         ge=1,
         le=10_000,
         strict=True,
-        description="Maximum number of events in one search.",
+        description="Maximum number of events that one search returns.",
     )
     between_steps: Duration = Field(
         default=timedelta(hours=24),
         gt=timedelta(0),
-        description="Maximum time between two steps of an attack.",
+        description="How far apart two consecutive steps of an attack can be.",
     )
     found_near: float = Field(
         default=0.25,
         ge=0,
         le=1,
-        description="Share of its points that a finding outside the question adds to the score.",
+        description="Which share of its points a finding adds to the score if it is related to the "
+        "question, but outside of it.",
     )
     weights: Weights = Field(
-        default_factory=Weights, description="Points for each part of the score."
+        default_factory=Weights, description="How many points each kind of finding contributes."
     )
     bounds: Mapping[Persona, Bounds] = Field(
         default_factory=lambda: {
             persona: Bounds.model_validate(bounds) for persona, bounds in _DEFAULTS.items()
         },
-        description="Limits for each persona; omitted limits keep their defaults.",
+        description="Limits for each persona. Omitted limits keep their defaults.",
     )
 
     @field_validator("bounds", mode="before")

@@ -36,10 +36,12 @@ _Attribute = Mapping[str, Any]
 class MispSettings(Enricher.Settings, ApiSettings):
     """Settings of a MISP enricher."""
 
-    url: ServerUrl = Field(description="URL of MISP, such as https://misp.example.com.")
+    url: ServerUrl = Field(
+        description="URL of your MISP instance, such as https://misp.example.com."
+    )
     api_key: SecretStr = Field(description="Authentication key of a user with read access.")
     only_published: bool = Field(
-        default=True, description="Use only attributes of published events."
+        default=True, description="Whether to use only attributes of published events."
     )
 
 
@@ -120,7 +122,7 @@ class Misp(Enricher[MispSettings]):
         count = len(events)
         extent = "In one event" if count == 1 else f"In {count} events"
         marked = "marked for detection" if detects else "for context only"
-        named = f", the latest: {first['info']}" if first["info"] else ""
+        named = f" (latest event: {first['info']})" if first["info"] else ""
         return Enrichment(
             entity=entity,
             summary=f"{extent}, {marked}{named}",

@@ -33,8 +33,8 @@ class RdapSettings(Enricher.Settings, ApiSettings):
 
     url: ServerUrl = Field(
         default="",
-        description="RDAP server for all lookups, such as https://rdap.org. Default: the "
-        "servers that IANA lists.",
+        description="RDAP server for all lookups, such as https://rdap.org. Without this setting, "
+        "Tocsin uses the servers that IANA lists.",
     )
     bootstrap_url: ServerUrl = Field(
         default="https://data.iana.org/rdap",
@@ -47,7 +47,7 @@ class RdapSettings(Enricher.Settings, ApiSettings):
     cache_for: Duration = Field(
         default=timedelta(days=7),
         ge=timedelta(0),
-        description="How long results are cached; 0s disables the cache.",
+        description="How long Tocsin caches results. `0s` disables the cache.",
     )
     requests_per_minute: int = Field(
         default=30, ge=1, le=100_000, description="Maximum number of entities per minute."

@@ -70,7 +70,7 @@ def summarize_network(entity: Entity, found: Mapping[str, Any]) -> Enrichment:
     described = ", ".join(filter(None, (name, holder, country)))
     return Enrichment(
         entity=entity,
-        summary=f"In {start} to {end}" + (f": {described}" if described else ""),
+        summary=f"In the network from {start} to {end}" + (f": {described}" if described else ""),
         facts={
             "handle": text_field(found, "handle"),
             "name": name,

@@ -1,6 +1,6 @@
 """VirusTotal enricher, API version 3: https://docs.virustotal.com/reference/overview.
 
-It never submits anything for analysis, and only requests existing reports.
+The enricher requests only existing reports, and never submits anything for analysis.
 """
 
 from __future__ import annotations
@@ -46,22 +46,21 @@ class VirusTotalSettings(Enricher.Settings, ApiSettings):
         default=4,
         ge=1,
         le=100_000,
-        description="Maximum number of entities per minute; the public API allows 4.",
+        description="Maximum number of entities per minute. The public API allows 4.",
     )
     malicious_from: int = Field(
         default=3,
         ge=1,
-        description="Number of malicious verdicts at which an entity counts as malicious.",
+        description="How many scanners must return `malicious` to rate an entity as malicious.",
     )
 
 
 class VirusTotal(Enricher[VirusTotalSettings]):
     """Scanner verdicts of VirusTotal.
 
-    The score is the share of scanners with a verdict that rate the entity as malicious or
-    suspicious.
-    It is malicious from `malicious_from` such verdicts, suspicious from one, and never benign,
-    because the absence of detections proves little.
+    The score is the percentage of scanners that flag the entity as malicious or suspicious. The
+    entity is malicious if at least `malicious_from` scanners return `malicious`, suspicious if any
+    scanner flags it, and never benign, because the absence of detections proves little.
     """
 
     name = "virustotal"
@@ -103,7 +102,7 @@ class VirusTotal(Enricher[VirusTotalSettings]):
     def _enrich_entity(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:
         verdicts = ScanVerdicts.of(object_field(report, "last_analysis_stats"))
         label, *others = collect_labels(report) or [""]
-        named = f"; called {label}" if label else ""
+        named = f" (label: {label})" if label else ""
         return Enrichment(
             entity=entity,
             summary=f"{verdicts.bad} of {verdicts.total} scanners flag it{named}",

@@ -103,16 +103,16 @@ async def test_what_is_not_on_the_list_is_not_found(make_list, asked):
 async def test_the_list_says_what_it_means_to_be_on_it(make_list, means, disposition):
     [said] = await make_list(PLAIN, means=means).enrich([entity("domain", "evil.example")])
     assert said.disposition is disposition
-    assert said.summary == f"On the {means.lower()} list ours"
+    assert said.summary == f"On the {means.lower()} list “ours”"
 
 
 async def test_columns_with_names_say_kind_description_and_tags(make_list):
     enricher = make_list(NAMED, means="watch")
     asked = [entity("process", "C:\\x, y.exe"), entity("user", "svc-backup"), entity("user", "x")]
     process, user = await enricher.enrich(asked)
-    assert process.summary == "On the watch list ours: odd"
+    assert process.summary == "On the watch list “ours”: odd"
     assert user.tags == ("watch-list", "service", "tier0")
-    assert (await enricher.check()).detail.endswith(": 3 entries; 2 more unusable")
+    assert (await enricher.check()).detail.endswith(": 3 entries; 2 unusable")
 
 
 async def test_a_file_is_read_again_when_it_has_changed(make_list, tmp_path):
@@ -192,7 +192,7 @@ async def test_simple_patterns_are_found(make_list, pattern, asked):
 async def test_what_cannot_be_told_of_one_entity_is_passed_over(make_list, pattern):
     good = "[domain-name:value = 'evil.example']"
     enricher = make_list(bundle(pattern, good), name="feed.json")
-    assert (await enricher.check()).detail.endswith(": 1 entry; 1 more unusable")
+    assert (await enricher.check()).detail.endswith(": 1 entry; 1 unusable")
 
 
 async def test_an_indicator_counts_until_it_ends_and_not_when_revoked(make_list, clock):
@@ -204,7 +204,7 @@ async def test_an_indicator_counts_until_it_ends_and_not_when_revoked(make_list,
     assert len(await ending.enrich(asked)) == 1
     clock.advance(hours=1)
     assert await ending.enrich(asked) == []
-    assert (await ending.check()).detail.endswith(": 1 entry; 1 of them expired")
+    assert (await ending.check()).detail.endswith(": 1 entry; 1 expired")
 
 
 @given(st.text(st.sampled_from("[]' \\=:ORipv4-adru.lex"), max_size=60))

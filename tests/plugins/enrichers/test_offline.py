@@ -160,7 +160,8 @@ class TestAttack:
         )
         [said] = await make(Attack, knowledge=known).enrich([ADDRESS, OTHER])
         assert said.summary == (
-            "Its incidents show T1110 Brute Force, T1486 Data Encrypted for Impact, T9999"
+            "Techniques in its latest incidents: T1110 Brute Force, "
+            "T1486 Data Encrypted for Impact, T9999"
         )
         assert said.techniques == ("T1110", "T1486", "T9999")
         assert said.tags == ("credential-access", "impact")
@@ -192,7 +193,8 @@ class TestCve:
         unknown = Entity(EntityKind.CVE, "CVE-1999-0001")
         [said] = await make(Cve).enrich([unknown, log4shell])
         assert said.summary == (
-            "Known to be exploited, also by ransomware: Log4Shell remote code execution"
+            "Known to be exploited, including in ransomware attacks: "
+            "Log4Shell remote code execution"
         )
         assert said.tags == ("known-exploited", "ransomware")
         assert said.disposition is Disposition.SUSPICIOUS
@@ -209,7 +211,7 @@ class TestCve:
         [said] = await enricher.enrich(asked)
         assert said.summary == "Known to be exploited since 2026-02-03: Acme Widget Overflow"
         assert said.facts["product"] == "Widget, large"
-        assert (await enricher.check()).detail == f"{path} has 1 vulnerabilities"
+        assert (await enricher.check()).detail == f"{path} contains 1 vulnerability"
 
 
 class TestDomains:

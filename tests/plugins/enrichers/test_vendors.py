@@ -63,7 +63,8 @@ class TestAbuseIpDb:
         }
         [said] = await make(AbuseIpDb, max_age_days=30, **vendor.settings).enrich([ADDRESS])
         assert said.summary == (
-            "Reported 1,204 times in 30 days, with 98% confidence of abuse (Example Hosting, NL)"
+            "Reported 1,204 times in the last 30 days, "
+            "with an abuse confidence of 98% (Example Hosting, NL)"
         )
         assert said.tags == ("tor",)
         assert said.link == "https://www.abuseipdb.com/check/198.51.100.7"
@@ -142,7 +143,7 @@ class TestVirusTotal:
             "meaningful_name": "invoice.exe",
         }
         [said] = await make(VirusTotal, **vendor.settings).enrich([sha256])
-        assert said.summary == "55 of 70 scanners flag it; called trojan.emotet"
+        assert said.summary == "55 of 70 scanners flag it (label: trojan.emotet)"
         assert said.tags == ("trojan.emotet", "peexe", "signed")
         assert said.facts["file_name"] == "invoice.exe"
         assert said.facts["analysed_at"] == "2026-09-21T14:13:20+00:00"
@@ -175,7 +176,7 @@ class TestMisp:
         ]
         [said] = await make(Misp, **vendor.settings).enrich([ADDRESS])
         assert said.disposition is BAD
-        assert said.summary == "In one event, marked for detection, the latest: Phishing wave"
+        assert said.summary == "In one event, marked for detection (latest event: Phishing wave)"
         assert (said.tags, said.techniques) == (("tlp:amber",), ("T1566.001",))
         assert said.link == f"{vendor.url}/events/view/7"
         assert said.facts["comments"] == ["C2"]
@@ -289,7 +290,7 @@ class TestRdap:
             "endAddress": "198.51.100.255",
         }
         [said] = await enricher.enrich([ADDRESS])
-        assert said.summary == "In 198.51.100.0 to 198.51.100.255: EXAMPLE-NET, NL"
+        assert said.summary == "In the network from 198.51.100.0 to 198.51.100.255: EXAMPLE-NET, NL"
 
     async def test_what_no_server_is_named_for_is_not_asked_for(self, vendor, enricher):
         others = [Entity(EntityKind.DOMAIN, "a.nowhere"), Entity(EntityKind.IP, "192.0.2.1")]
@@ -310,7 +311,7 @@ class TestRdap:
         )
         vendor.known["moved"] = {"startAddress": "198.51.100.0", "endAddress": "198.51.100.63"}
         [said] = await enricher.enrich([ADDRESS])
-        assert said.summary == "In 198.51.100.0 to 198.51.100.63"
+        assert said.summary == "In the network from 198.51.100.0 to 198.51.100.63"
 
     @pytest.mark.parametrize("target", ["", "gopher://x", "//["])
     async def test_one_that_leads_nowhere_is_refused(self, vendor, enricher, target):
