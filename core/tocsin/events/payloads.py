@@ -31,11 +31,11 @@ class IncidentAlertData(_EventModel):
         "url": "https://tocsin.example.com/incidents/4711",
     }
 
-    incident_number: int = Field(description="The number of the incident in Tocsin.")
-    title: str = Field(description="The title of the incident in the SIEM.")
+    incident_number: int = Field(description="The incident's number in Tocsin.")
+    title: str = Field(description="The incident's title in the SIEM.")
     severity: Severity
     status: IncidentStatus
-    provider: str = Field(description="The name of the provider of the incident.")
+    provider: str = Field(description="The name of the incident's provider.")
     url: str = Field(description="The URL of the incident in the Tocsin console.")
 
 
@@ -112,10 +112,10 @@ class EventEnvelope(_EventModel):
 
 
 class IncidentAlertEvent(EventEnvelope):
-    """A new incident of severity Medium or above was synced, or the severity of an incident rose.
+    """A new incident with a severity of Medium or higher was read, or an incident's severity rose.
 
-    If `alert_on_escalation` of the provider is `true`, Tocsin also sends the event when the
-    severity of an incident rises from below Medium to Medium or above.
+    If the provider's `alert_on_escalation` is `true`, Tocsin also sends the event when an
+    incident's severity rises from below Medium to Medium or higher.
     """
 
     event_type: Literal[EventType.INCIDENT_ALERT]

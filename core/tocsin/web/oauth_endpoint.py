@@ -79,7 +79,9 @@ async def read_form(request: web.Request) -> Form:
             text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FORM_FIELDS
         )
     except web.RequestPayloadError:
-        _raise_invalid_request("The body does not match the length or encoding in its headers.")
+        _raise_invalid_request(
+            "The body does not have the length or encoding that the headers state."
+        )
     except ValueError:
         _raise_invalid_request("The body is not a UTF-8 form.")
     names = [name for name, _ in pairs]

@@ -216,7 +216,7 @@ DATABASE_UNAVAILABLE = ProblemType(
 )
 BODY_TOO_LARGE = ProblemType("body-too-large", 413, f"The body exceeds {BODY_LIMIT} bytes.")
 INCOMPLETE_BODY = ProblemType(
-    "incomplete-body", 400, "The body does not match the length or encoding in its headers."
+    "incomplete-body", 400, "The body does not have the length or encoding that the headers state."
 )
 PATH_NOT_FOUND = ProblemType("path-not-found", 404, "There is no endpoint at this path.")
 METHOD_NOT_ALLOWED = ProblemType(

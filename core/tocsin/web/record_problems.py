@@ -86,7 +86,7 @@ NODE_SUSPENDED = ProblemType(
 PROVIDER_STOPPED = ProblemType(
     "provider-stopped",
     503,
-    "A person has stopped this provider; try again in {seconds} s.",
+    "A person has disabled this provider; try again in {seconds} s.",
     example={"seconds": 60},
     path=f"/api/push/{PROVIDER}",
 )
@@ -307,7 +307,7 @@ DESTINATION_NOT_RESUMABLE = ProblemType(
     409,
     "{reason}",
     example={
-        "reason": "The destination was disabled manually; set `enabled` to true to resume it."
+        "reason": "The destination was disabled manually. To enable it, set `enabled` to true."
     },
     path="/api/admin/destinations/soar/resume",
 )

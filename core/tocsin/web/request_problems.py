@@ -47,7 +47,7 @@ INVALID_SCOPE = ProblemType(
 ISSUER_UNAVAILABLE = ProblemType(
     "issuer-unavailable",
     503,
-    "The keys of the OpenID Connect issuer are unavailable; try again later.",
+    "The OpenID Connect issuer's keys are unavailable; try again later.",
     path="/api/admin/api-keys",
 )
 
@@ -135,8 +135,9 @@ IDEMPOTENCY_KEY_IN_FLIGHT = ProblemType(
 SECRET_SHOWN = ProblemType(
     "secret-shown",
     409,
-    "This request was already processed, for {record}. The response contained a secret, "
-    "which the API returns only once. If you lost the secret, create a new one.",
+    "This request has already created or changed {record}. The response "
+    "contained a secret, which the API returns only once. If you do not have the secret, "
+    "create a new one.",
     kind=ProblemKind.SECRET_SHOWN,
     example={"record": f"key:{KEY_ID}"},
     path="/api/admin/api-keys",

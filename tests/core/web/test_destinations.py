@@ -568,7 +568,7 @@ async def test_what_others_manage_is_stopped_and_enabled(api, admin):
     removed = update(destinations).values(state="disabled", reason="removed-from-file")
     await api.services.database.write(lambda connection: connection.execute(removed))
     document = await problem(await admin.send("PATCH", path, json={"enabled": True}), 409)
-    assert "no longer in plugins.toml" in document["detail"]
+    assert "no longer contains the destination" in document["detail"]
 
 
 # Deleting

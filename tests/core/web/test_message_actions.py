@@ -173,7 +173,7 @@ async def test_a_person_who_is_not_listed_learns_nothing_but_the_remedy(api, rep
     assert await load(api) is None
     assert replies[0][0] == replies[0][1]
     assert replies[0][0]["response_type"] == "ephemeral"
-    assert f"must add your user ID {BEN} to `people`" in replies[0][0]["text"]
+    assert f"to add your user ID {BEN} to the setting `people`" in replies[0][0]["text"]
 
 
 @on_sqlite

@@ -195,7 +195,7 @@ async def test_a_body_that_is_too_large_or_not_what_it_says_is_refused(api, clie
     assert "exceeds" in await oauth_error(response, 413, "invalid_request")
     headers |= {"Content-Encoding": "gzip"}
     response = await api.client.post(TOKEN, data=GOOD, headers=headers)
-    assert "length or encoding in its headers" in await oauth_error(
+    assert "length or encoding that the headers state" in await oauth_error(
         response, 400, "invalid_request"
     )
 

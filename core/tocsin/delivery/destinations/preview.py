@@ -32,7 +32,7 @@ class Preview:
     template: str | None = None
     parts: Sequence[PreviewPart] = ()
     breaches: Sequence[str] = ()
-    """Violations of the receiver's contract."""
+    """How the event violates the receiver's contract."""
     reason: str | None = None
 
 

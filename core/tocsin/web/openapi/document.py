@@ -21,23 +21,23 @@ _DESCRIPTION = """\
 Tocsin syncs incidents from SIEMs and accounts for every one of them. Use this API to read \
 incidents, run investigations, and manage credentials, destinations and schedules.
 
-Send an API key in `X-API-Key`, or the access token of an API client as `Authorization: Bearer`. \
+Send an API key in `X-API-Key`, or an API client's access token as `Authorization: Bearer`. \
 Each endpoint under `/api/v1` requires one scope. Endpoints under `/api/admin` require an admin \
 token instead.
 
-Errors are problem documents (RFC 9457). Errors of the OAuth 2.0 endpoints follow RFC 6749 \
-instead. Requests with unknown parameters or members are rejected. Times are in \
-ISO 8601 and in UTC. The maximum size of a body is 64 KiB. It is 2 MiB for webhooks and buttons, \
-and 16 MiB for pushes unless the settings of the provider contain another limit. Later versions \
-can add members to responses: ignore members that you do not know.
+Errors are problem documents (RFC 9457). The OAuth 2.0 endpoints use the errors of RFC 6749 \
+instead. Tocsin rejects requests with unknown parameters or members. Times are in \
+ISO 8601 format and in UTC. Request bodies can be up to 64 KiB in size, webhooks and buttons up to \
+2 MiB, and pushes up to 16 MiB unless the provider has a different limit. Later versions can add \
+members to responses: ignore members that you do not know.
 
 An API client obtains an access token with `POST /oauth/token`, uses it until a minute before it \
-expires, and then obtains the next one.
+expires and then obtains the next one.
 
 Each credential has a rate limit, by default 600 requests a minute with bursts of 100. `RateLimit` \
 shows the current state. After a response with status 429, wait for `Retry-After` seconds. Tocsin \
-also limits addresses with many failed authentications. Web pages from other origins can call the \
-API only if the operator allows their origin (CORS).
+also limits addresses from which many authentications fail. Web pages from other origins can call \
+the API only if the operator allows their origin (CORS).
 
 Every response has an `X-Request-Id`, which the service also writes to its log."""
 

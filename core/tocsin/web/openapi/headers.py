@@ -67,14 +67,14 @@ HEADERS: dict[str, Any] = {
         '"credential";r=599;t=1',
     ),
     REPLICA_LAG: _header(
-        "Maximum number of seconds by which a response from a read replica can be "
-        "outdated. Absent if the primary answered.",
+        "How many seconds a read replica's response can be out of date at most. "
+        "Absent if the primary answered.",
         "0.8",
         pattern="^[0-9]+\\.[0-9]$",
         type="string",
     ),
     "Retry-After": _header(
-        "Number of seconds to wait before a retry.", 5, type="integer", minimum=1
+        "How many seconds to wait before you retry.", 5, type="integer", minimum=1
     ),
     "WWW-Authenticate": _header("Authentication challenge.", 'Bearer realm="tocsin"')
     | {"required": True},

@@ -36,27 +36,27 @@ JSON = "application/json"
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "delivery_id": {
         "schema": {"type": "string", "pattern": "^dlv_[0-9A-Z]{26}$"},
-        "description": "ID of the delivery.",
+        "description": "Delivery ID.",
         "example": DELIVERY_ID,
     },
     "replay_id": {
         "schema": {"type": "string", "pattern": "^rpl_[0-9A-Z]{26}$"},
-        "description": "ID of the replay.",
+        "description": "Replay ID.",
         "example": REPLAY_ID,
     },
     "backfill_id": {
         "schema": {"type": "string", "pattern": "^bkf_[0-9A-Z]{26}$"},
-        "description": "ID of the backfill.",
+        "description": "Backfill ID.",
         "example": BACKFILL_ID,
     },
     "schedule_id": {
         "schema": {"type": "string", "pattern": "^sch_[0-9A-Z]{26}$"},
-        "description": "ID of the schedule.",
+        "description": "Schedule ID.",
         "example": SCHEDULE_ID,
     },
     "session_id": {
         "schema": {"type": "string", "pattern": "^ses_[0-9A-Z]{26}$"},
-        "description": "ID of the session.",
+        "description": "Session ID.",
         "example": SESSION_ID,
     },
     "record_id": {
@@ -66,12 +66,12 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "destination": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "Name of the destination.",
+        "description": "Destination name.",
         "example": "soar",
     },
     "step": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**9 - 1},
-        "description": "Number of the step.",
+        "description": "Step number.",
         "example": 7,
     },
     "value": {
@@ -81,12 +81,12 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "number": {
         "schema": {"type": "integer", "minimum": 1, "maximum": 10**18 - 1},
-        "description": "Number of the incident.",
+        "description": "Incident number.",
         "example": 4711,
     },
     "name": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "Name of the destination.",
+        "description": "Destination name.",
         "example": "soar",
     },
     "person": {
@@ -96,12 +96,12 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "passkey_id": {
         "schema": {"type": "string", "pattern": "^pky_[0-9A-Z]{26}$"},
-        "description": "ID of the passkey.",
+        "description": "Passkey ID.",
         "example": PASSKEY_ID,
     },
     "plugin": {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
-        "description": "Name of the plugin.",
+        "description": "Plugin name.",
         "example": "webhook",
     },
     "provider": {
@@ -116,19 +116,19 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "console_session_id": {
         "schema": {"type": "string", "pattern": "^cse_[0-9A-Z]{26}$"},
-        "description": "ID of the console session.",
+        "description": "Console session ID.",
         "example": CONSOLE_SESSION_ID,
     },
     "client_id": {
         "schema": {"type": "string", "pattern": "^cl_[0-9A-Za-z]{16}$"},
-        "description": "ID of the client.",
+        "description": "Client ID.",
         "example": CLIENT_ID,
     },
 }
 
 
 _RULE_NAME = _PATH_PARAMETERS["name"] | {
-    "description": "Name of the suppression rule.",
+    "description": "Name of the rule.",
     "example": "pentest-2026",
 }
 

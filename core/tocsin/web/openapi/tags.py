@@ -73,13 +73,13 @@ TAGS = (
     ),
     EndpointTag(
         "Push",
-        "Requests that other systems send: incidents, webhooks of ticket products, and "
-        "buttons that people press.",
+        "Requests that other systems send: incidents, webhooks from ticket products, and "
+        "button presses from chat messages.",
         ("/api/push/", "/api/ticket-events/", "/api/message-actions/"),
     ),
     EndpointTag(
         "Accounting",
-        "Trace of an incident, and audit of a period.",
+        "Traces of incidents, and audits of periods.",
         ("/api/admin/trace", "/api/admin/proof"),
     ),
     EndpointTag(
@@ -94,7 +94,7 @@ TAGS = (
     ),
     EndpointTag(
         "Deliveries",
-        "Deliveries with their attempts, replays of deliveries, and rerouting of events.",
+        "Deliveries with their attempts, replaying deliveries, and rerouting events.",
         ("/api/admin/deliveries", "/api/admin/replays", "/api/admin/events"),
     ),
     EndpointTag(
@@ -114,7 +114,7 @@ TAGS = (
     EndpointTag("Erasure", "Erasure of a person or another entity.", ("/api/admin/erasures",)),
     EndpointTag(
         "Service",
-        "Health and metrics of the service, reload of its files, and description of the API.",
+        "The service's health and metrics, the reload of its files, and this API's description.",
         ("/healthz", "/readyz", "/metrics", "/api/admin/reload", "/openapi.json", "/docs"),
     ),
 )

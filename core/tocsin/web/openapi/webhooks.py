@@ -9,8 +9,8 @@ from tocsin.model import EventType
 from tocsin.web.openapi.schemas import reference
 
 _SUMMARIES = {
-    EventType.INCIDENT_ALERT: "A new incident of severity Medium or above was synced, or the "
-    "severity of an incident rose to Medium or above",
+    EventType.INCIDENT_ALERT: "A new incident with a severity of Medium or higher was synced, or "
+    "an incident's severity rose to Medium or higher",
     EventType.INVESTIGATION_COMPLETED: "A run of a schedule completed",
     EventType.INVESTIGATION_FAILED: "A run of a schedule failed",
     EventType.SCHEDULE_DISABLED: "Tocsin disabled a schedule after too many consecutive failures",
@@ -56,10 +56,10 @@ _PARAMETERS = [
 ]
 _RESPONSES = {
     "2XX": {"description": "The delivery is complete. Respond before you process the event."},
-    "410": {"description": "Tocsin disables the destination, and keeps its pending deliveries."},
+    "410": {"description": "Tocsin disables the destination and keeps its pending deliveries."},
     "default": {
-        "description": "Any other response, including a redirect, is a failure. Tocsin retries "
-        "for about three days, and waits as long as `Retry-After` requests."
+        "description": "Any other response, including a redirect, counts as a failure. Tocsin "
+        "retries for about three days and respects `Retry-After`."
     },
 }
 

@@ -19,7 +19,7 @@ _UNIT = timedelta(microseconds=1)
 
 
 def list_alerts(connection: Connection, call: RequestContext) -> Response:
-    """Return one page of the alerts of an incident, the latest first."""
+    """Return one page of an incident's alerts, latest first."""
     query: AlertQuery = call.query
     after = None
     if query.cursor is not None:
@@ -46,7 +46,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/incidents/{number}/alerts",
         access=Scope.INCIDENTS_READ,
-        summary="List the alerts of an incident with their records",
+        summary="List an incident's alerts with their records",
         handler=list_alerts,
         query=AlertQuery,
         response=AlertList,

@@ -66,7 +66,7 @@ async def _mint(call: RequestContext) -> MintedSecret:
 
 
 def create_api_client(connection: Connection, call: RequestContext) -> Response:
-    """Create an API client, and return its secret."""
+    """Create an API client and return its secret."""
     body: NewApiClient = call.body
     minted: MintedSecret = call.prepared
     now = call.services.clock.now()
@@ -116,7 +116,7 @@ def get_api_client(connection: Connection, call: RequestContext) -> Response:
 
 
 def regenerate_api_client_secret(connection: Connection, call: RequestContext) -> Response:
-    """Replace the secret of a client, and return it. The old secret stops working immediately."""
+    """Replace a client's secret and return it. The old secret stops working immediately."""
     minted: MintedSecret = call.prepared
     with translate_record_errors(API_CLIENT_NOT_FOUND, CLIENT_NOT_ACTIVE):
         client = regenerate_secret(
@@ -127,14 +127,14 @@ def regenerate_api_client_secret(connection: Connection, call: RequestContext) -
 
 
 def revoke_api_client_tokens(connection: Connection, call: RequestContext) -> Response:
-    """Revoke all tokens of a client, and return the client."""
+    """Revoke all of a client's tokens and return the client."""
     with translate_record_errors(API_CLIENT_NOT_FOUND):
         client = revoke_tokens(connection, call.path["client_id"], call.services.clock.now())
     return Response(_represent(client), change=_change(client))
 
 
 def disable_api_client(connection: Connection, call: RequestContext) -> Response:
-    """Disable a client permanently, and return it."""
+    """Disable a client permanently and return it."""
     with translate_record_errors(API_CLIENT_NOT_FOUND):
         client, changed = credentials.disable_api_client(
             connection, call.path["client_id"], call.services.clock.now()
@@ -209,7 +209,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_CLIENT}/regenerate-secret",
         access=AccessRole.ADMIN,
-        summary="Regenerate the secret of an API client and return it once",
+        summary="Regenerate an API client's secret and return it once",
         handler=regenerate_api_client_secret,
         prepare=mint_secret,
         response=RegeneratedSecret,
@@ -222,7 +222,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_CLIENT}/revoke-tokens",
         access=AccessRole.ADMIN,
-        summary="Revoke all tokens of an API client",
+        summary="Revoke all of an API client's tokens",
         handler=revoke_api_client_tokens,
         response=ApiClientItem,
         action="api-client.revoke-tokens",

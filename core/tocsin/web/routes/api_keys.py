@@ -67,7 +67,7 @@ async def _mint(call: RequestContext, value: KeyValue, text: str) -> MintedKey:
 
 
 def create_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Create an API key, and return its value."""
+    """Create an API key and return its value."""
     body: NewApiKey = call.body
     minted: MintedKey = call.prepared
     now = call.services.clock.now()
@@ -121,7 +121,7 @@ def get_api_key(connection: Connection, call: RequestContext) -> Response:
 
 
 def rotate_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Replace the value of a key, and return the new value."""
+    """Replace a key's value and return the new value."""
     body: Rotation = call.body
     minted: MintedKey = call.prepared
     now = call.services.clock.now()
@@ -145,7 +145,7 @@ def rotate_api_key(connection: Connection, call: RequestContext) -> Response:
 
 
 def disable_api_key(connection: Connection, call: RequestContext) -> Response:
-    """Disable a key permanently, and return it."""
+    """Disable a key permanently and return it."""
     with translate_record_errors(API_KEY_NOT_FOUND):
         key, changed = credentials.disable_api_key(
             connection, call.path["key_id"], call.services.clock.now()

@@ -58,7 +58,7 @@ async def send_settings_sample(call: RequestContext) -> SampleResult:
 
 
 def send_test_event(_connection: Connection, call: RequestContext) -> Response:
-    """Send one test event, in any state of the destination and regardless of its filters.
+    """Send one test event, whatever the destination's state and filters.
 
     Tocsin does not store the event.
     """

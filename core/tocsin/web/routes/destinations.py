@@ -87,7 +87,7 @@ async def validate_change(call: RequestContext) -> ValidatedChange | None:
 
 
 def create_destination(connection: Connection, call: RequestContext) -> Response:
-    """Create a destination, and return it. Tocsin stores its secrets encrypted."""
+    """Create a destination and return it. Tocsin stores its secrets encrypted."""
     written: DestinationSpec = call.prepared
     now = call.services.clock.now()
     try:
@@ -127,7 +127,7 @@ def get_destination(connection: Connection, call: RequestContext) -> Response:
 def update_destination(connection: Connection, call: RequestContext) -> Response:
     """Update, disable or enable a destination, and return it.
 
-    New settings end an automatic stop.
+    New settings also resume a destination that Tocsin stopped.
     """
     body: DestinationChange = call.body
     change: ValidatedChange | None = call.prepared
@@ -155,7 +155,7 @@ def update_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def delete_destination(connection: Connection, call: RequestContext) -> Response:
-    """Delete a destination, and return it. Its pending deliveries become dead."""
+    """Delete a destination and return it. Its pending deliveries become dead."""
     destination = find_destination(connection, call, lock=True)
     if destination.state is DestinationState.DELETED:
         return Response(represent_destination(connection, destination, call))
@@ -168,7 +168,7 @@ def delete_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def resume_destination(connection: Connection, call: RequestContext) -> Response:
-    """End an automatic stop, send the deliveries on hold, and return the destination.
+    """Resume a destination that Tocsin stopped, send its deliveries on hold, and return it.
 
     An active destination can also have deliveries on hold, for example because a permission was
     missing.
@@ -193,9 +193,10 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
 
 
 _NOT_RESUMED = {
-    StopReason.MANUAL: "The destination was disabled manually; set `enabled` to true to resume it.",
-    StopReason.REMOVED: "The destination is no longer in plugins.toml; apply a file that "
-    "contains it.",
+    StopReason.MANUAL: "The destination was disabled manually. To enable it, set `enabled` to "
+    "true.",
+    StopReason.REMOVED: "plugins.toml no longer contains the destination; add it back and apply "
+    "the file.",
 }
 
 
@@ -285,7 +286,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_DESTINATION}/resume",
         access=AccessRole.ADMIN,
-        summary="Resume a destination after an automatic stop",
+        summary="Resume a destination that Tocsin stopped",
         handler=resume_destination,
         role=ConsoleRole.OPERATOR,
         response=ResumedDestination,

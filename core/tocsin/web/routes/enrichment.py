@@ -35,7 +35,7 @@ LONGEST = 60
 
 
 async def enrich_incident(call: RequestContext) -> Response:
-    """Query every enricher for the entities of the incident, and return the results and changes."""
+    """Query every enricher about the incident's entities, and return the results and changes."""
     number = parse_number(call.path["number"])
     found = await _enrich(call.services, number) if number else None
     if found is None:
@@ -127,7 +127,7 @@ ENDPOINTS = (
         method="POST",
         path="/api/v1/incidents/{number}/enrich",
         access=Scope.INVESTIGATIONS_WRITE,
-        summary="Enrich the entities of an incident",
+        summary="Enrich an incident's entities",
         handler=enrich_incident,
         role=ConsoleRole.ANALYST,
         response=IncidentEnrichment,

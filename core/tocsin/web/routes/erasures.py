@@ -37,7 +37,7 @@ async def erase(call: RequestContext) -> dict[str, Any]:
 
 
 def create_erasure(_connection: Connection, call: RequestContext) -> Response:
-    """Erase an entity from all stored data, and return the receipt."""
+    """Erase an entity from all stored data and return the receipt."""
     return Response(call.prepared)
 
 

@@ -68,7 +68,7 @@ def get_graph_path(connection: Connection, call: RequestContext) -> Response:
 
 
 def get_graph_statistics(connection: Connection, _call: RequestContext) -> Response:
-    """Return the number of nodes by kind, and of edges by type."""
+    """Return how many nodes of each kind and edges of each type there are."""
     stats = knowledge.count_graph(connection)
     return Response({"nodes": _counts(stats.nodes), "edges": _counts(stats.edges)})
 

@@ -21,7 +21,7 @@ _MOST_ENTITIES = 60
 
 
 def get_incident_context(connection: Connection, call: RequestContext) -> Response:
-    """Return the alerts and entities of an incident, and related incidents with the reasons."""
+    """Return an incident's alerts and entities, and the incidents that are related to it."""
     number, services = parse_number(call.path["number"]), call.services
     found = knowledge.load_incidents(connection, [number], services.markings) if number else []
     if not found:
@@ -96,7 +96,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/incidents/{number}/context",
         access=Scope.INCIDENTS_READ,
-        summary="Get the alerts and entities of an incident, and related incidents",
+        summary="Get an incident's alerts and entities, and related incidents",
         handler=get_incident_context,
         response=IncidentContext,
         problems=(INCIDENT_NOT_FOUND,),

@@ -243,7 +243,7 @@ def _join_page(
 
 
 async def get_incident_trend(call: RequestContext) -> Response:
-    """Return the number of incidents by hour and severity. The counts are up to a minute old."""
+    """Return the number of incidents by hour and severity. The counts can be a minute old."""
     services, number = call.services, call.query.hours
 
     async def count() -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def list_investigations(connection: Connection, call: RequestContext) -> Respons
 
 
 def get_investigation(connection: Connection, call: RequestContext) -> Response:
-    """Return an investigation without its messages and its report."""
+    """Return an investigation without its messages or report."""
     return Response(_find(connection, call))
 
 
@@ -97,17 +97,17 @@ async def get_investigation_report(call: RequestContext) -> Response:
 
 
 async def list_investigation_findings(call: RequestContext) -> Response:
-    """Return the findings of the report."""
+    """Return the report's findings."""
     return await _respond_part(call, "findings")
 
 
 async def list_investigation_entities(call: RequestContext) -> Response:
-    """Return the entities of the report with their assessment."""
+    """Return the report's entities and how they were assessed."""
     return await _respond_part(call, "entities")
 
 
 async def get_investigation_timeline(call: RequestContext) -> Response:
-    """Return the timeline of the report."""
+    """Return the report's timeline."""
     return await _respond_part(call, "timeline")
 
 
@@ -126,7 +126,7 @@ async def _load_report(call: RequestContext) -> Report:
 
 
 def list_investigation_steps(connection: Connection, call: RequestContext) -> Response:
-    """Return one page of the ledger: queries with their outcomes, and conclusions."""
+    """Return one page of steps: queries with their outcomes, and conclusions."""
     query: StepQuery = call.query
     session_id = _find(connection, call)["id"]
     after = min(query.cursor.number, _HIGHEST) if query.cursor else 0
@@ -138,7 +138,7 @@ def list_investigation_steps(connection: Connection, call: RequestContext) -> Re
 
 
 def get_investigation_step(connection: Connection, call: RequestContext) -> Response:
-    """Return one step of the ledger with its answer."""
+    """Return one step with its answer."""
     number = call.path["step"]
     found = None
     if number.isascii() and number.isdigit() and len(number) < _LONGEST_NUMBER:
@@ -207,7 +207,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/findings",
         access=Scope.INVESTIGATIONS_READ,
-        summary="List the findings of an investigation",
+        summary="List an investigation's findings",
         handler=list_investigation_findings,
         response=InvestigationFindings,
         problems=(REPORT_NOT_FOUND,),
@@ -216,7 +216,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/entities",
         access=Scope.INVESTIGATIONS_READ,
-        summary="List the entities of an investigation with their assessment",
+        summary="List an investigation's entities and how it assessed them",
         handler=list_investigation_entities,
         response=InvestigationEntities,
         problems=(REPORT_NOT_FOUND,),
@@ -225,7 +225,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/timeline",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Get the timeline of an investigation",
+        summary="Get an investigation's timeline",
         handler=get_investigation_timeline,
         response=InvestigationTimeline,
         problems=(REPORT_NOT_FOUND,),
@@ -234,7 +234,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/steps",
         access=Scope.INVESTIGATIONS_READ,
-        summary="List the steps of an investigation: queries, sources and outcomes",
+        summary="List an investigation's steps: queries, sources and outcomes",
         handler=list_investigation_steps,
         query=StepQuery,
         response=SessionSteps,
@@ -244,7 +244,7 @@ ENDPOINTS = (
         method="GET",
         path=f"{_INVESTIGATION}/steps/{{step}}",
         access=Scope.INVESTIGATIONS_READ,
-        summary="Get a step of the ledger with its answer",
+        summary="Get a step of an investigation with its answer",
         handler=get_investigation_step,
         response=SessionStepDetail,
         problems=(STEP_NOT_FOUND,),

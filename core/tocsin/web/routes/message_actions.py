@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 
 async def push_message_action(call: RequestContext) -> Response:
-    """Triage an incident with a button that a person pressed in a message of a destination.
+    """Triage an incident after a person has pressed a button in one of Tocsin's chat messages.
 
     Only people whom the operator has listed for the destination can triage. The response is the
     same for everybody. The person who pressed the button gets the result as a message.
@@ -48,13 +48,14 @@ async def _respond(call: RequestContext, name: str, action: MessageAction) -> st
     if action.person is None:
         _log.warning("button refused", destination=name, user=action.user_id)
         return (
-            "You cannot triage incidents with these buttons. To give you access, the operator of "
-            f"Tocsin must add your user ID {action.user_id} to `people` of the destination {name}."
+            "You are not permitted to triage incidents with these buttons. Ask the person who "
+            f"operates Tocsin to add your user ID {action.user_id} to the setting `people` of the "
+            f"destination {name}."
         )
     if action.button is None:
-        return "This button is no longer valid. Use the latest message, or the console of Tocsin."
+        return "This button is no longer valid. Use the latest message or Tocsin's console."
     if action.incident_number == 0:
-        return "The button works. This is a test message, and no incident changes."
+        return "The button works. This is a test message, so no incident has changed."
     press = _ButtonPress(call, name, action, action.person, action.button)
     try:
         return await call.services.database.write(press.apply)

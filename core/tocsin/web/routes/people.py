@@ -45,7 +45,7 @@ from tocsin.web.schemas.people import (
 
 
 def create_person(connection: Connection, call: RequestContext) -> Response:
-    """Create a person, and return the link for their first passkey."""
+    """Create a person and return the link for their first passkey."""
     body: NewPerson = call.body
     _require_passkeys(call)
     by, now = call.principal.name, call.services.clock.now()
@@ -57,7 +57,7 @@ def create_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def create_passkey_link(connection: Connection, call: RequestContext) -> Response:
-    """Issue a link for another passkey of a person. Earlier links are no longer valid."""
+    """Issue a link for adding a passkey. The person's earlier links become invalid."""
     body: NewPasskeyLink = call.body
     _require_passkeys(call)
     person = _find(connection, call, lock=True)
@@ -88,7 +88,7 @@ def get_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_person(connection: Connection, call: RequestContext) -> Response:
-    """Change the role or status of a person, end their sessions, and return the person."""
+    """Change a person's role or status, end their sessions and return the person."""
     body: PersonChange = call.body
     with translate_record_errors(PERSON_NOT_FOUND):
         person, changed = credentials.change_person(
@@ -113,7 +113,7 @@ def delete_person(connection: Connection, call: RequestContext) -> Response:
 
 
 def delete_passkey(connection: Connection, call: RequestContext) -> Response:
-    """Delete a passkey, end the sessions of its person, and return the person."""
+    """Delete a passkey, end its owner's sessions and return the owner."""
     person = _find(connection, call, lock=True)
     with translate_record_errors(PASSKEY_NOT_FOUND):
         credentials.delete_passkey(connection, person, call.path["passkey_id"])
@@ -227,7 +227,7 @@ ENDPOINTS = (
         method="PATCH",
         path=_PERSON,
         access=AccessRole.ADMIN,
-        summary="Update the role or status of a person, and end their sessions",
+        summary="Update a person's role or status and end their sessions",
         handler=update_person,
         body=PersonChange,
         response=PersonItem,
@@ -248,7 +248,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_PERSON}/passkey-link",
         access=AccessRole.ADMIN,
-        summary="Issue a link for another passkey of a person and return it once",
+        summary="Issue a link for adding a passkey to a person and return it once",
         handler=create_passkey_link,
         body=NewPasskeyLink,
         body_required=False,
@@ -263,7 +263,7 @@ ENDPOINTS = (
         method="DELETE",
         path=f"{_PERSON}/passkeys/{{passkey_id}}",
         access=AccessRole.ADMIN,
-        summary="Delete a passkey, and end the sessions of its person",
+        summary="Delete a passkey and end its owner's sessions",
         handler=delete_passkey,
         response=PersonItem,
         action="passkey.delete",

@@ -48,9 +48,9 @@ def list_providers(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_provider(connection: Connection, call: RequestContext) -> Response:
-    """Stop a provider, or end the stop, and return the provider.
+    """Disable or enable a provider, and return it.
 
-    While the provider is stopped, Tocsin does not read it, pushes get 503, and backfills wait.
+    While the provider is disabled, Tocsin does not read it, pushes get 503, and backfills wait.
     """
     name = call.path["provider"]
     order, now = read_stop_order(call), call.services.clock.now()
@@ -81,7 +81,7 @@ _PREFIX = "bkf_"
 
 
 def create_backfill(connection: Connection, call: RequestContext) -> Response:
-    """Create a backfill of a time range, and return it."""
+    """Start backfilling a time range, and return the backfill."""
     body: NewBackfill = call.body
     _require_able(call, body.provider)
     now = call.services.clock.now()
@@ -128,7 +128,7 @@ def get_backfill(connection: Connection, call: RequestContext) -> Response:
 
 
 def cancel_backfill(connection: Connection, call: RequestContext) -> Response:
-    """Cancel a backfill, and return it. A finished backfill does not change."""
+    """Cancel a backfill and return it. A finished backfill does not change."""
     id_, now = call.path["backfill_id"], call.services.clock.now()
     cancelled = incidents.end_backfill(connection, id_, BackfillState.CANCELLED, now)
     found = _find(connection, call)
@@ -160,7 +160,7 @@ ENDPOINTS = (
         method="PATCH",
         path="/api/admin/providers/{provider}",
         access=AccessRole.ADMIN,
-        summary="Stop a provider, or end the stop",
+        summary="Disable or enable a provider",
         handler=update_provider,
         role=ConsoleRole.OPERATOR,
         body=ProviderChange,

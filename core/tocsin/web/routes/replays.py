@@ -67,7 +67,7 @@ def get_replay(connection: Connection, call: RequestContext) -> Response:
 
 
 def cancel_replay(connection: Connection, call: RequestContext) -> Response:
-    """Cancel a replay, and return it. A finished replay does not change."""
+    """Cancel a replay and return it. A finished replay does not change."""
     id_, now = call.path["replay_id"], call.services.clock.now()
     cancelled = delivery.cancel_replay(connection, id_, now)
     found = _find(connection, call)

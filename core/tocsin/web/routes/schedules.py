@@ -55,7 +55,7 @@ _PREFIX = "run_"
 
 
 def create_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Create a schedule, and return it with its next fire times."""
+    """Create a schedule and return it with its next fire times."""
     body: NewSchedule = call.body
     _require_future(call, body)
     require_provider(call, body.provider)
@@ -106,7 +106,7 @@ def get_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def update_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Update the definition of a schedule, and return the schedule. Its status does not change."""
+    """Update a schedule's definition and return the schedule. Its status does not change."""
     body: ScheduleChange = call.body
     schedule = _find_changeable(connection, call)
     given = {name: getattr(body, name) for name in body.model_fields_set}
@@ -126,7 +126,7 @@ def _merge(document: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def delete_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Delete a schedule, and return it. A run in progress continues."""
+    """Delete a schedule and return it. A run in progress continues."""
     schedule = _find(connection, call, lock=True)
     if schedule.status is ScheduleStatus.DELETED:
         return Response(_represent(call, schedule))
@@ -137,7 +137,7 @@ def delete_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def run_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Run a schedule now, and return the run. Its result counts toward `consecutive_failures`."""
+    """Run a schedule now and return the run. Its result counts toward `consecutive_failures`."""
     require_investigator(call)
     schedule = _find(connection, call, lock=True)
     row = schedules.run_now(connection, schedule, call.principal.name, call.services.clock.now())
@@ -148,7 +148,7 @@ def run_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def enable_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Enable a schedule, reset its failure count, and return the schedule."""
+    """Enable a schedule, reset its failure count and return the schedule."""
     schedule = _find_living(connection, call)
     if schedule.is_removed:
         raise SCHEDULE_REMOVED.error()
@@ -158,7 +158,7 @@ def enable_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def disable_schedule(connection: Connection, call: RequestContext) -> Response:
-    """Disable a schedule, and return it. A run in progress continues."""
+    """Disable a schedule and return it. A run in progress continues."""
     schedule = _find_living(connection, call)
     if not schedule.is_active:
         return Response(_represent(call, schedule))
@@ -290,7 +290,7 @@ ENDPOINTS = (
         method="PATCH",
         path=_SCHEDULE,
         access=AccessRole.ADMIN,
-        summary="Update the definition of a schedule",
+        summary="Update a schedule's definition",
         handler=update_schedule,
         role=ConsoleRole.OPERATOR,
         body=ScheduleChange,

@@ -73,7 +73,7 @@ async def _read_files(call: RequestContext) -> ReloadResult:
 
 
 def reload_node(_connection: Connection, call: RequestContext) -> Response:
-    """Read this node's files again, and restart only changed parts.
+    """Read this node's files again and restart only the changed parts.
 
     The files contain the settings, secrets, templates and plugins. With PostgreSQL, the applied
     destinations and schedules do not change. If a file has problems, nothing changes.

@@ -27,7 +27,7 @@ _TRY_AGAIN = "60"
 
 
 def start_investigation(connection: Connection, call: RequestContext) -> Response:
-    """Start an investigation, and return the session. Poll the session until it is finished."""
+    """Start an investigation and return its session. Poll the session until it is finished."""
     body: NewInvestigation = call.body
     _require_room(connection, call)
     require_provider(call, body.provider)
@@ -44,7 +44,7 @@ def start_investigation(connection: Connection, call: RequestContext) -> Respons
 
 
 def send_session_message(connection: Connection, call: RequestContext) -> Response:
-    """Continue a session with a follow-up, and return the session. Its report stays available."""
+    """Continue a session with a follow-up and return the session. Its report stays available."""
     body: NewMessage = call.body
     _require_room(connection, call)
     session_id, now = call.path["session_id"], call.services.clock.now()
@@ -66,7 +66,7 @@ def _respond_started(
 
 
 def cancel_session(connection: Connection, call: RequestContext) -> Response:
-    """Cancel an active session, and return it. A finished session does not change."""
+    """Cancel an active session and return it. A finished session does not change."""
     session_id, now = call.path["session_id"], call.services.clock.now()
     url = call.services.public_url
     before = investigations.find_session(connection, session_id, public_url=url)

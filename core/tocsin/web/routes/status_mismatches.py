@@ -12,7 +12,7 @@ from tocsin.web.schemas.status_mismatches import LIST, StatusMismatchList, Statu
 
 
 def list_status_mismatches(connection: Connection, call: RequestContext) -> Response:
-    """Return one page of remote objects whose status does not match their incident."""
+    """Return one page of remote objects whose status does not match their incident's."""
     query: StatusMismatchQuery = call.query
     after = query.cursor.parts if query.cursor else None
     rows = delivery.list_mismatches(
@@ -35,7 +35,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/status-mismatches",
         access=Scope.INCIDENTS_READ,
-        summary="List tickets and other objects whose status does not match their incident",
+        summary="List tickets and other objects whose status does not match their incident's",
         handler=list_status_mismatches,
         query=StatusMismatchQuery,
         response=StatusMismatchList,

@@ -26,7 +26,7 @@ _CONDITIONS = ("provider", "title", "entity", "cidr")
 
 
 def create_suppression(connection: Connection, call: RequestContext) -> Response:
-    """Create a suppression rule, and return it."""
+    """Create a suppression rule and return it."""
     body: NewSuppressionRule = call.body
     rule = NewSuppression(**body.model_dump())
     now = call.services.clock.now()
@@ -60,7 +60,7 @@ def get_suppression(connection: Connection, call: RequestContext) -> Response:
 
 
 def disable_suppression(connection: Connection, call: RequestContext) -> Response:
-    """End a suppression rule now, and return it. A rule that has ended does not change."""
+    """End a suppression rule now and return it. A rule that has already ended does not change."""
     name = _find(connection, call)["name"]
     ended = delivery.end_suppression(connection, name, call.services.clock.now())
     change = AuditedChange(target=_target(name), details={}) if ended else None

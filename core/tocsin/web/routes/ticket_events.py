@@ -10,7 +10,7 @@ from tocsin.web.webhooks import admit_webhook
 
 
 async def push_ticket_event(call: RequestContext) -> Response:
-    """Accept a webhook of a ticket product, and read the statuses of the tickets that it names."""
+    """Accept a webhook from a ticket product and read the statuses of the tickets that it names."""
     inbox = call.services.destinations.webhooks
     named = await admit_webhook(call, JSON_MEDIA_TYPE, inbox.authenticate)
     await inbox.mark_due(call.path["destination"], named)
@@ -22,7 +22,7 @@ ENDPOINTS = (
         method="POST",
         path="/api/ticket-events/{destination}",
         access=AccessRole.WEBHOOK,
-        summary="Send a webhook of a ticket product",
+        summary="Send a webhook from a ticket product",
         handler=push_ticket_event,
         body=TicketEvent,
         response=EventReceipt,

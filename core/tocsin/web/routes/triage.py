@@ -34,7 +34,7 @@ _MACHINES = frozenset({"key", "client"})
 
 
 def update_incident(connection: Connection, call: RequestContext) -> Response:
-    """Update the triage of an incident, and return it.
+    """Update an incident's triage and return it.
 
     Data from the SIEM does not change. With `If-Match`, the update fails if the incident has
     changed since you read it.
@@ -121,7 +121,7 @@ def _identify_author(call: RequestContext) -> Author:
 
 
 def create_comment(connection: Connection, call: RequestContext) -> Response:
-    """Add a comment to an incident, and return it."""
+    """Add a comment to an incident and return it."""
     body: NewComment = call.body
     number, now = _lock(connection, call), call.services.clock.now()
     comment = incidents.add_comment(connection, number, body.text, _identify_author(call), now)
@@ -164,7 +164,7 @@ ENDPOINTS = (
         method="PATCH",
         path=_INCIDENT,
         access=Scope.INCIDENTS_WRITE,
-        summary="Update the triage of an incident",
+        summary="Update an incident's triage",
         handler=update_incident,
         role=ConsoleRole.ANALYST,
         body=TriageChange,

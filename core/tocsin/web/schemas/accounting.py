@@ -95,7 +95,7 @@ class StreamFailure(ResponseModel):
 
 
 class SilentStream(ResponseModel):
-    """A time-based stream whose next read is overdue, without a recorded failure."""
+    """A time-based stream whose next read is overdue although no failure was recorded."""
 
     provider: str
     stream: str
@@ -159,7 +159,7 @@ class TriageAuthor(ResponseModel):
 
 
 class PeriodTriage(ResponseModel):
-    """Triage in a period, of incidents that are still stored."""
+    """Triage in a period, without incidents that have since been removed."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "dispositions": {
@@ -207,7 +207,7 @@ class Proof(ResponseModel):
     coverage: list[CoveredSource]
     gaps: list[CoverageGap]
     lost: list[UnreadInterval] = Field(
-        description="Intervals whose read failed and has not succeeded since."
+        description="Intervals that Tocsin failed to read and has not read since."
     )
     passed_over: list[UnreadInterval] = Field(
         description="Intervals that Tocsin skipped because of the configuration."
@@ -216,7 +216,7 @@ class Proof(ResponseModel):
     silent: list[SilentStream]
     quarantined: int = Field(description="Number of records that could not be parsed.")
     waiting_pushes: list[WaitingPushes] = Field(
-        description="Pushes that the intake accepted and that are not stored yet."
+        description="Pushes that the intake has accepted but that are not stored yet."
     )
     stops: list[PastStop] = Field(description="Emergency stops in the period, newest first.")
     incidents: dict[str, int] = Field(
@@ -226,7 +226,7 @@ class Proof(ResponseModel):
     triage: PeriodTriage
     remote_statuses: list[RemoteStatusSummary]
     siem_closures: dict[str, int] = Field(
-        description="Number of closures of incidents in SIEMs, by state."
+        description="Number of incident closures in SIEMs, by state."
     )
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     changes: dict[str, int] = Field(

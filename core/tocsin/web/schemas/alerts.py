@@ -53,7 +53,7 @@ class AlertQuery(QueryModel):
 
 
 class AlertList(ResponseModel):
-    """One page of the alerts of an incident."""
+    """One page of an incident's alerts."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {}
 

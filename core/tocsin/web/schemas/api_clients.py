@@ -87,7 +87,7 @@ class ApiClientItem(ResponseModel):
     created_by: str
     created_at: datetime
     last_used_at: datetime | None = Field(
-        description="Time of the last use, accurate to about a minute."
+        description="When it was last used, accurate to about a minute."
     )
 
 

@@ -99,11 +99,11 @@ class ApiKeyItem(ResponseModel):
     updated_at: datetime
     expires_at: datetime
     last_used_at: datetime | None = Field(
-        description="Time of the last use, accurate to about a minute."
+        description="When it was last used, accurate to about a minute."
     )
     last_rotated_at: datetime | None
     previous_key_expires_at: datetime | None = Field(
-        description="Expiry of the previous value; null if no previous value is valid."
+        description="When the previous value expires; null if none is valid."
     )
 
 
@@ -122,13 +122,13 @@ class Rotation(BodyModel):
 
     grace_period_days: Annotated[int, Field(ge=0, le=365), WholeNumber] = Field(
         default=7,
-        description="Number of days for which the previous value stays valid. With 0, the "
-        "previous value stops working immediately.",
+        description="How many days the previous value stays valid. With 0, it stops working "
+        "immediately.",
     )
     expires_in_days: Days | None = Field(
         default=None,
-        description="Number of days from now until the key expires. By default, "
-        "the expiry does not change.",
+        description="In how many days the key expires. By default, its expiry time does not "
+        "change.",
     )
 
 
@@ -146,5 +146,5 @@ class RotatedApiKey(ResponseModel):
     api_key: str = Field(description="The new value; shown only once.")
     expires_at: datetime
     previous_key_expires_at: datetime | None = Field(
-        description="Expiry of the previous value; null if no previous value is valid."
+        description="When the previous value expires; null if none is valid."
     )

@@ -54,10 +54,10 @@ class ConsoleSessionItem(ResponseModel):
     name: str = Field(description="Name that the console shows.")
     role: ConsoleRole
     begun_at: datetime
-    used_at: datetime | None = Field(description="Time of the last use, accurate to five minutes.")
+    used_at: datetime | None = Field(description="When it was last used, accurate to five minutes.")
     expires_at: datetime
-    address: str | None = Field(description="IP address at the sign-in.")
-    browser: str | None = Field(description="`User-Agent` at the sign-in.")
+    address: str | None = Field(description="IP address from which the user signed in.")
+    browser: str | None = Field(description="`User-Agent` with which the user signed in.")
 
 
 class ConsoleSessionList(ResponseModel):

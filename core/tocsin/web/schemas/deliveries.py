@@ -73,7 +73,7 @@ class DeliveryStatusItem(ResponseModel):
         description="`on_hold` includes deliveries whose destination is not active.",
         json_schema_extra={"enum": [state.value for state in DeliveryState]},
     )
-    reason: str | None = Field(description="Reason why the event has not been delivered.")
+    reason: str | None = Field(description="Why the event has not been delivered.")
     due_at: datetime | None = Field(description="Time of the next attempt, if any.")
     remote_id: str | None = Field(description="ID of the object in the receiver.")
     remote_url: str | None = Field(description="Link to the object in the receiver.")
@@ -110,11 +110,11 @@ class DeliveryItem(_DeliveryBase):
 
 
 class DeliveryAttempt(TracedAttempt):
-    """A delivery attempt with the response of the receiver."""
+    """A delivery attempt with the receiver's response."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"response": "busy"}
 
-    response: str = Field(description="Response of the receiver, at most 16 KiB.")
+    response: str = Field(description="The receiver's response, at most 16 KiB.")
 
 
 class DeliveredEvent(ResponseModel):
@@ -173,7 +173,7 @@ class RenderedPart(ResponseModel):
 
     name: str
     content: str | None = Field(description="Output of the template.")
-    reason: str | None = Field(description="Reason why the template could not be rendered.")
+    reason: str | None = Field(description="Why the template could not be rendered.")
 
 
 class DeliveryBody(ResponseModel):
@@ -187,10 +187,9 @@ class DeliveryBody(ResponseModel):
 
     id: str
     destination: str
-    template: str | None = Field(description="Receiver that provides the templates.")
+    template: str | None = Field(description="Receiver whose templates were used.")
     parts: list[RenderedPart] = Field(
-        description="Rendered parts. They do not contain additions of the channel, such as a "
-        "signature or secrets."
+        description="Rendered parts, without what the channel adds, such as a signature or secrets."
     )
-    breaches: list[str] = Field(description="Violations of the receiver's contract.")
-    reason: str | None = Field(description="Reason why Tocsin rendered nothing.")
+    breaches: list[str] = Field(description="How the event violates the receiver's contract.")
+    reason: str | None = Field(description="Why Tocsin did not render the event.")

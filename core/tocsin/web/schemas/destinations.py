@@ -163,18 +163,19 @@ class DestinationItem(ResponseModel):
 
     name: str
     plugin: str
-    managed_by: ManagedBy = Field(description="Source of the configuration.")
+    managed_by: ManagedBy = Field(description="Where the object is configured.")
     state: DestinationState
-    reason: StopReason | None = Field(description="Reason why the destination is not active.")
+    reason: StopReason | None = Field(description="Why the destination is not active.")
     detail: str | None = Field(
-        description="Last response of the receiver. For a manual stop, its author, end and reason."
+        description="The receiver's last response. If a person disabled the destination: who, "
+        "until when and why."
     )
     stop: CurrentStop | None = Field(description="Current emergency stop, if any.")
     settings: dict[str, Any] = Field(description="Settings as written, without secrets.")
     secrets: list[str] = Field(description="Names of the secrets that are set.")
     failures: int = Field(description="Number of consecutive failures.")
     failing_since: datetime | None
-    held_until: datetime | None = Field(description="Time until which sending is paused.")
+    held_until: datetime | None = Field(description="Sending is paused until this time.")
     created_by: str
     created_at: datetime
     updated_at: datetime
@@ -224,7 +225,7 @@ class SampleOutcome(ResponseModel):
     )
     status: int | None = Field(description="HTTP status code, if any.")
     duration_ms: int
-    reason: str | None = Field(description="Reason why the event was not delivered.")
+    reason: str | None = Field(description="Why the event was not delivered.")
     response: str = Field(description="Beginning of the receiver's response.")
     remote_id: str | None = Field(description="ID of the object in the receiver.")
     remote_url: str | None = Field(description="Link to the object in the receiver.")

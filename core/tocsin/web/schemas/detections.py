@@ -19,7 +19,7 @@ class DetectionQuery(QueryModel):
 
     timespan: Annotated[timedelta, BeforeValidator(parse_timespan)] = Field(
         default=timedelta(days=90),
-        description="Only dispositions from this period up to now, as an ISO 8601 duration.",
+        description="How far back to count dispositions: an ISO 8601 duration.",
     )
     provider: ProviderName | None = Field(default=None, description="Filter by provider.")
     limit: Limit = 50

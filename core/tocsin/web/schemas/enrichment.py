@@ -78,11 +78,13 @@ class IncidentEnrichment(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"incident_number": 4711, "failed": [], "passed_over": 0}
 
     incident_number: int
-    changed: int = Field(description="Number of `enrichments` whose `difference` is not `same`.")
+    changed: int = Field(
+        description="Number of `enrichments` with a `difference` other than `same`."
+    )
     enrichments: list[EnrichmentChange]
     skipped: list[NotEnriched] = Field(description="Lookups that the sharing policy forbids.")
     failed: list[NotEnriched] = Field(description="Failed lookups.")
     passed_over: int = Field(
-        description="Number of entities that Tocsin did not enrich, because the incident has too "
+        description="Number of entities that Tocsin did not enrich because the incident has too "
         "many."
     )

@@ -26,7 +26,7 @@ class NewErasure(BodyModel):
 
 
 class SentCopy(ResponseModel):
-    """A delivery or comment with which Tocsin already sent the value."""
+    """A delivery or comment in which Tocsin already sent the value."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "delivery_id": "dlv_01KAJD9V3M1C8ZP0Q5T9W7XJ2B",
@@ -70,10 +70,10 @@ class ErasureReceipt(ResponseModel):
     by: str
     dry_run: bool
     erased: dict[str, int] = Field(
-        description="Number of changed rows by table, and of changed lines by archive file."
+        description="How many rows changed in each table, and lines in each archive file."
     )
     active_investigations: int = Field(
-        description="Number of running investigations. Send the request again after they end."
+        description="Number of running investigations. Send the request again when they have ended."
     )
     configuration: list[str] = Field(
         description="Configuration objects that contain the value. The erasure does not change "

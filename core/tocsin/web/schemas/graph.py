@@ -158,9 +158,9 @@ class GraphEdge(ResponseModel):
     last_seen: datetime
     count: int
     known_from: list[str] = Field(
-        description="Latest sources of the edge, latest first, such as `incident:7`, "
-        "`session:ses_01...#12` (a step of its ledger), `session:ses_01...#F2` (a "
-        "finding) or `enricher:rdap`."
+        description="Latest sources of the edge, newest first, such as `incident:7`, "
+        "`session:ses_01...#12` (a step), `session:ses_01...#F2` (a finding) or "
+        "`enricher:rdap`."
     )
 
 
@@ -201,7 +201,7 @@ class GraphPath(ResponseModel):
 
 
 class GraphCount(ResponseModel):
-    """Number of nodes or edges of one kind."""
+    """Number of nodes of a kind or edges of a type."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"name": "incident", "count": 48_213}
 

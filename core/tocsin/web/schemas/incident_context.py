@@ -25,7 +25,7 @@ class StoredEnrichment(ResponseModel):
 
 
 class SightedEntity(IncidentEntity):
-    """An entity of an incident, with stored data about the entity."""
+    """An entity of an incident, with what Tocsin has stored about it."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"incident_count": 4, "is_internal": False}
 
@@ -65,9 +65,7 @@ class IncidentContext(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"alerts_total": 2, "entities_total": 2}
 
-    alerts: list[IncidentAlert] = Field(
-        description="The latest alerts, the earliest of them first."
-    )
+    alerts: list[IncidentAlert] = Field(description="The latest alerts, in chronological order.")
     alerts_total: int
     entities: list[SightedEntity]
     entities_total: int

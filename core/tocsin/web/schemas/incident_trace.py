@@ -97,11 +97,10 @@ class _TracedEventBase(ResponseModel):
     id: str
     timestamp: datetime
     outcome: str = Field(
-        description="Worst outcome of the deliveries or, without deliveries, the reason why "
-        "there are none.",
+        description="Worst outcome of the deliveries or, if there are none, the reason.",
         json_schema_extra={"enum": [*accounting.EVENT_OUTCOMES]},
     )
-    reason: str | None = Field(description="Reason why the event is on hold.")
+    reason: str | None = Field(description="Why the event is on hold.")
     suppressed_by: str | None = Field(
         description="Suppression rule that matched the event. Only plugins with an event hook "
         "received the event."
@@ -203,25 +202,25 @@ class Trace(ResponseModel):
     alert: AlertOutcome
     events: list[TracedEvent]
     changes: list[TracedChange] = Field(
-        description="Changes of the incident that plugins or destinations follow, oldest first: at "
-        f"most the latest {accounting.MAX_CHANGES}."
+        description=f"The latest {accounting.MAX_CHANGES} changes to the incident that plugins or "
+        "destinations follow, oldest first."
     )
     earlier_changes: dict[str, int] = Field(
-        description="Number of earlier changes, which `changes` does not list, by outcome."
+        description="Number of earlier changes that `changes` does not list, by outcome."
     )
     remote_objects: list[TracedRemoteObject] = Field(
-        description="Tickets and similar objects of the incident."
+        description="The incident's tickets and similar objects."
     )
     siem_closure: SiemClosure | None = Field(
         description="Latest closure of the incident in the SIEM; null if there is none."
     )
     triage: list[TracedTriage] = Field(
-        description=f"Changes to the triage, oldest first: at most the latest {MAX_HISTORY}."
+        description=f"The latest {MAX_HISTORY} changes to the triage, oldest first."
     )
     stops: list[PastStop] = Field(
         description="Emergency stops that delayed the incident or its deliveries, newest first."
     )
     investigations: list[TracedInvestigation] = Field(
-        description="Investigations that examined the incident, newest first; at most "
-        f"{accounting.MAX_INVESTIGATIONS}."
+        description=f"The latest {accounting.MAX_INVESTIGATIONS} investigations that examined the "
+        "incident, newest first."
     )

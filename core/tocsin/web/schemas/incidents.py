@@ -190,7 +190,7 @@ class IncidentEntity(EntityItem):
 
 
 class IncidentItem(ResponseModel):
-    """A normalized incident of a provider."""
+    """A normalized incident from a provider."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 4711,
@@ -215,25 +215,25 @@ class IncidentItem(ResponseModel):
         "triage": TriageItem.EXAMPLE,
     }
 
-    number: int = Field(description="Number of the incident in Tocsin.")
+    number: int = Field(description="The incident's number in Tocsin.")
     provider: str
     external_id: str = Field(description="ID in the SIEM, unique within the provider.")
     external_number: str | None = Field(description="Number that the SIEM displays.")
     title: str
     description: str
     severity: Severity
-    raw_severity: str | None = Field(description="Severity, as the SIEM reports it.")
+    raw_severity: str | None = Field(description="Severity as the SIEM reports it.")
     severity_assumed: bool = Field(
         description="True if the SIEM's severity is unknown and `severity` is therefore `Medium`."
     )
     status: IncidentStatus
-    raw_status: str | None = Field(description="Status, as the SIEM reports it.")
+    raw_status: str | None = Field(description="Status as the SIEM reports it.")
     merged_into: str | None = Field(
         description="`external_id` of the incident into which this incident was merged."
     )
     occurred_at: datetime
-    created_at: datetime = Field(description="Time of the first sync.")
-    updated_at: datetime = Field(description="Time of the last change in Tocsin.")
+    created_at: datetime = Field(description="When Tocsin first synced the incident.")
+    updated_at: datetime = Field(description="When the incident last changed in Tocsin.")
     url: str = Field(description="URL of the page in the console.")
     source_url: str | None = Field(description="URL of the page in the SIEM.")
     alert_count: int
@@ -296,6 +296,6 @@ class IncidentList(ResponseModel):
     total_relation: TotalRelation
     next_cursor: str | None = Field(description="Next `cursor`; null on the last page.")
     resume_cursor: str = Field(
-        description="Value of `changed_after` that returns all changes since the request for "
-        "the first page."
+        description="Value to send as `changed_after` later, to get all changes since the "
+        "request for the first page."
     )

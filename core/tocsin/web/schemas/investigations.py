@@ -32,7 +32,7 @@ class InvestigationQuery(QueryModel):
     )
     provider: _Text | None = Field(
         default=None,
-        description="Filter by the provider to which investigations are restricted.",
+        description="Only investigations that are restricted to this provider.",
     )
     schedule: _Text | None = Field(default=None, description="Filter by schedule ID.")
     limit: Limit = 50
@@ -145,7 +145,7 @@ class InvestigationFindings(ResponseModel):
 
 
 class InvestigationEntities(ResponseModel):
-    """Entities of the report with their assessment."""
+    """Entities of the report and how they were assessed."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "entities": [
@@ -194,7 +194,7 @@ class InvestigationTimeline(ResponseModel):
 
 
 class SessionStep(ResponseModel):
-    """A step of the ledger: a query with its outcome, or a conclusion."""
+    """A step of an investigation: a query with its outcome, or a conclusion."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 7,
@@ -213,7 +213,7 @@ class SessionStep(ResponseModel):
     asked_of: str | None = Field(description="Source that was queried, such as `provider:edge`.")
     question: dict[str, Any] | None
     outcome: QueryOutcome | None
-    reason: str | None = Field(description="Reason why the answer is missing or incomplete.")
+    reason: str | None = Field(description="Why the answer is missing or incomplete.")
     conclusion: str | None
     evidence: list[str] | None = Field(description="Evidence of the conclusion; null for a query.")
     started_at: datetime
@@ -231,7 +231,7 @@ class SessionStepDetail(SessionStep):
 
 
 class SessionSteps(ResponseModel):
-    """One page of the ledger."""
+    """One page of steps."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"total": 31}
 

@@ -43,7 +43,7 @@ class NewPasskeyLink(BodyModel):
 
 
 class PasskeyLink(ResponseModel):
-    """A link for creating one passkey. The creation also signs the person in."""
+    """A link for creating one passkey. Creating it also signs the person in."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "ana",
@@ -112,7 +112,7 @@ class PersonItem(ResponseModel):
     created_at: datetime
     disabled_at: datetime | None
     link_expires_at: datetime | None = Field(
-        description="Expiry of the person's unused link; null if there is none."
+        description="When the person's unused link expires; null if there is none."
     )
     passkeys: list[PasskeyItem]
 

@@ -29,9 +29,7 @@ class PluginUse(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"table": "destinations.soar"}
 
     table: str = Field(description="Name of the table, such as `providers.edge`.")
-    absent: str | None = Field(
-        description="Reason why this node does not use the table; null if it does."
-    )
+    absent: str | None = Field(description="Why this node does not use the table; null if it does.")
 
 
 class PluginItem(ResponseModel):
@@ -49,7 +47,7 @@ class PluginItem(ResponseModel):
     version: str
     state: PluginState
     absent: str | None = Field(
-        description="Reason why the plugin is absent on this node; null if it is present."
+        description="Why the plugin is absent on this node; null if it is present."
     )
     degraded: str | None = Field(
         description="Defects of the plugin or of its tables on this node; null if there are none."
@@ -117,7 +115,7 @@ class PluginDetail(PluginItem):
 
 
 class ChannelSetting(ResponseModel):
-    """A setting of a destination of this kind."""
+    """A setting for destinations of this kind."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "name": "url",
@@ -152,7 +150,7 @@ class ChannelItem(ResponseModel):
     plugin: str
     summary: str
     settings: list[ChannelSetting] = Field(
-        description="Settings of this channel, then settings of all channels."
+        description="This channel's settings, then those of all channels."
     )
 
 

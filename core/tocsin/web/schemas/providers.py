@@ -27,15 +27,15 @@ class StreamProgress(ResponseModel):
     }
 
     name: str
-    read_at: datetime = Field(description="Time of the last read that made progress.")
+    read_at: datetime = Field(description="When a read last made progress.")
     covered_until: datetime | None = Field(
-        description="Time before which Tocsin has read all changes; null if the stream is not "
+        description="Tocsin has read all changes before this time; null if the stream is not "
         "time-based."
     )
 
 
 class DriftedField(ResponseModel):
-    """A required field that was missing, or had a different type, in all records for a day."""
+    """A required field that, for a day, was missing from all records or had a different type."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "kind": "changed",
@@ -57,7 +57,7 @@ class DriftedField(ResponseModel):
     )
     records: int = Field(description="Number of records sampled since the time in `since`.")
     appeared: list[str] = Field(
-        description="New fields in the object that contains the field, which might replace it."
+        description="New fields in the same object, which might replace the field."
     )
 
 
@@ -104,7 +104,7 @@ class ProviderItem(ResponseModel):
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
     stop: CurrentStop | None = Field(description="Current emergency stop, if any.")
-    outcome: str | None = Field(description="Outcome of the last read, as in the ledger.")
+    outcome: str | None = Field(description="Outcome of the last read, as in the coverage ledger.")
     reason: str | None = Field(description="Current error; null if there is none.")
     failures: int = Field(description="Number of consecutive failed reads.")
     read_at: datetime | None
@@ -112,7 +112,7 @@ class ProviderItem(ResponseModel):
     failing_since: datetime | None
     next_read_at: datetime | None
     clock_skew_seconds: float | None = Field(
-        description="Seconds by which the SIEM's clock is ahead; null if unknown."
+        description="How many seconds the SIEM's clock is ahead; null if unknown."
     )
     node: str | None = Field(description="Number of the node that reads the provider.")
     capabilities: list[str] = Field(
@@ -120,16 +120,16 @@ class ProviderItem(ResponseModel):
     )
     streams: list[StreamProgress]
     drift: list[DriftedField] = Field(
-        description="Required fields that have been missing, or have had a different type, for a "
-        "day."
+        description="Required fields that, for a day, have been missing or have had a different "
+        "type."
     )
     retirements: list[RetiringApi] = Field(
-        description="APIs of the vendor that are retired, or will be retired within 180 days."
+        description="Vendor APIs that have been retired or will be within 180 days."
     )
 
 
 class ProviderChange(StopChange):
-    """A request to stop a provider, or to end the stop."""
+    """A request to disable or enable a provider."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "enabled": False,
@@ -209,10 +209,10 @@ class BackfillItem(ResponseModel):
     from_: datetime = Field(alias="from")
     to: datetime
     progress: float | None = Field(
-        description="Completed share of the backfill, from 0 to 1; null if the source is not "
-        "time-based."
+        description="How much of the backfill is complete, from 0 to 1; null if the source is "
+        "not time-based."
     )
-    reason: str | None = Field(description="Reason why the backfill waits or has failed.")
+    reason: str | None = Field(description="Why the backfill is waiting or has failed.")
     created_by: str
     created_at: datetime
     updated_at: datetime

@@ -51,11 +51,11 @@ class PushSummary(ResponseModel):
 
 
 class WaitingPushes(ResponseModel):
-    """Pushes to a provider that the intake accepted and that are not stored yet."""
+    """A provider's pushes that the intake has accepted but that are not stored yet."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"provider": PROVIDER, "stored": 4711, "accepted": 4713}
 
     provider: str
     stored: int = Field(description="Number of the last stored push in the intake.")
     accepted: int = Field(description="Number of the last accepted push in the intake.")
-    since: datetime = Field(description="Time at which the oldest waiting push arrived.")
+    since: datetime = Field(description="When the oldest waiting push arrived.")

@@ -39,7 +39,7 @@ class QuarantineItem(ResponseModel):
     content: str = Field(
         description="The record as Tocsin received it; in lists, only its first 200 bytes."
     )
-    created_at: datetime = Field(description="Time at which the record was rejected.")
+    created_at: datetime = Field(description="When the record was rejected.")
 
 
 class QuarantinedRecord(QuarantineItem):
@@ -52,8 +52,8 @@ class QuarantinedRecord(QuarantineItem):
 
     from_: datetime | None = Field(
         alias="from",
-        description="Start of the time range whose read rejected the record. A backfill of the "
-        "range reads the record again. Null if the source is not time-based.",
+        description="Start of the range that was being read when the record was rejected. To "
+        "read the record again, backfill this range. Null if the source is not time-based.",
     )
     to: datetime | None = Field(description="End of the time range (exclusive).")
 

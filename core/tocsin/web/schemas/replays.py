@@ -83,7 +83,7 @@ class Replay(ResponseModel):
     id: str
     state: ReplayState
     filter: ReplayFilter
-    total: int = Field(description="Number of deliveries that matched at creation.")
+    total: int = Field(description="Number of deliveries that matched when the replay was created.")
     replayed: int = Field(description="Number of deliveries queued so far.")
     created_by: str
     created_at: datetime

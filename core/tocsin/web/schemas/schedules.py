@@ -106,7 +106,7 @@ class ScheduleQuery(QueryModel):
         default=None, description="Filter by tag."
     )
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
-        default=None, description="Only the schedule of this name."
+        default=None, description="Only the schedule with this name."
     )
     limit: Limit = 50
     cursor: composite_cursor_field(LIST, str, str) | None = None  # type: ignore[valid-type]
@@ -127,7 +127,7 @@ class UpcomingQuery(QueryModel):
 
     within: Annotated[Duration, AfterValidator(_require_near)] = Field(
         default=timedelta(days=1),
-        description="Length of the period: an ISO 8601 duration, at most P366D.",
+        description="How far to look ahead: an ISO 8601 duration, at most P366D.",
     )
     limit: Limit = 50
 
@@ -157,7 +157,7 @@ class ScheduleItem(ResponseModel):
 
     id: str
     name: str
-    managed_by: ManagedBy = Field(description="Source of the configuration.")
+    managed_by: ManagedBy = Field(description="Where the object is configured.")
     query: str
     persona: Persona
     provider: str | None
@@ -239,7 +239,7 @@ class ScheduleRun(ResponseModel):
     )
     session_id: str | None = Field(description="Session of the run.")
     cause: FailureCause | None = Field(description="Cause of the failure.")
-    reason: str | None = Field(description="Reason why the run failed, was skipped or was missed.")
+    reason: str | None = Field(description="Why the run failed, was skipped or was missed.")
     fire_at: datetime = Field(description="Scheduled time.")
     due_at: datetime = Field(description="Scheduled time plus jitter.")
     until: datetime | None = Field(
@@ -280,5 +280,5 @@ class UpcomingList(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"until": "2026-11-22T05:33:01.123Z"}
 
     upcoming: list[UpcomingRun]
-    until: datetime = Field(description="End of the period for which the list is complete.")
+    until: datetime = Field(description="Time up to which the list is complete.")
     truncated: bool = Field(description="Whether there are more than `limit` runs in the period.")

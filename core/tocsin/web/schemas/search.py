@@ -60,9 +60,7 @@ class SearchResult(ResponseModel):
     title: str
     snippet: str = Field(description="Matching excerpt as HTML, with matches in `<mark>`.")
     score: float = Field(description="Relevance, from 0 to 1.")
-    at: datetime = Field(
-        description="Time of the incident, or time at which the session was created."
-    )
+    at: datetime = Field(description="When the incident occurred or the session was created.")
     url: str = Field(description="URL of the page in the console.")
 
 

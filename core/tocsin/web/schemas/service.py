@@ -63,11 +63,10 @@ class Readiness(ResponseModel):
     )
     database: bool = Field(
         description="Whether a test write was committed within five seconds. The database must "
-        "be the one with which the node started, and must have the schema of this "
-        "version."
+        "be the one with which the node started, and must have this version's schema."
     )
     fault: str | None = Field(
-        description="Reason why the database does not accept writes; null if it does.",
+        description="Why the database does not accept writes; null if it does.",
         json_schema_extra={"enum": [*(fault.value for fault in DatabaseFault), None]},
     )
     roles: dict[str, bool] = Field(description="The node's roles, and whether each is running.")
@@ -75,11 +74,11 @@ class Readiness(ResponseModel):
         description="Background loops that have not completed a step within their time limit."
     )
     suspended: str | None = Field(
-        description="Reason why the node is suspended, such as a clock offset; null if it is not "
-        "suspended."
+        description="Why the node is suspended, such as a clock offset; null if it is not."
     )
     routing_on_hold: str | None = Field(
-        description="Reason why Tocsin routes no events, with the remedy; null if it routes events."
+        description="Why Tocsin is not routing events, and how to fix it; null if it is routing "
+        "them."
     )
     differing: list[str] = Field(
         description="Changes to destinations and schedules that `tocsin apply` would make. Until "

@@ -61,7 +61,7 @@ class SessionProgress(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {"phase": "report", "steps": 31, "asked": 22}
 
     phase: Phase | None = Field(description="Current phase; null before the start.")
-    steps: int = Field(description="Number of steps in the ledger.")
+    steps: int = Field(description="Number of steps so far.")
     asked: int = Field(description="Number of steps that queried a source.")
 
 
@@ -75,9 +75,7 @@ class SessionMessage(ResponseModel):
 
     role: str = Field(json_schema_extra={"enum": ["user", "investigator"]})
     text: str
-    run: int = Field(
-        description="Number of the run: 1 for the first question, plus 1 for each follow-up."
-    )
+    run: int = Field(description="Run number: 1 for the first question, plus 1 for each follow-up.")
     created_by: str
     created_at: datetime
 

@@ -39,7 +39,7 @@ class RemoteObjectItem(ResponseModel):
     )
     resolution: str | None
     is_open: bool | None
-    status_changed_at: datetime = Field(description="Time at which Tocsin first read this status.")
+    status_changed_at: datetime = Field(description="When Tocsin first read this status.")
     status_read_at: datetime
 
 
@@ -113,7 +113,7 @@ class StatusMismatchList(ResponseModel):
 
 
 class RemoteStatusSummary(ResponseModel):
-    """Summary of the statuses of the objects of a destination with `status_interval`."""
+    """Counts for a destination that has the setting `status_interval`."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "destination": "soc-queue",
@@ -124,9 +124,9 @@ class RemoteStatusSummary(ResponseModel):
     destination: str
     objects: int = Field(description="Number of objects whose status was read.")
     mismatches: int = Field(
-        description="Number of objects whose status does not match their incident."
+        description="Number of objects whose status does not match their incident's."
     )
     failing_since: datetime | None = Field(
-        description="Time since which all reads have failed; null if the last read succeeded."
+        description="All reads since this time have failed; null if the last read succeeded."
     )
     reason: str | None

@@ -30,12 +30,12 @@ class StopChange(BodyModel):
     enabled: bool | None = None
     until: Timestamp | None = Field(
         default=None,
-        description="End of the stop. By default, the stop lasts until a request sets `enabled` "
-        "to true.",
+        description="When Tocsin enables it again. By default, it stays disabled until a request "
+        "sets `enabled` to true.",
     )
     duration: Annotated[timedelta, BeforeValidator(_parse_duration)] | None = Field(
         default=None,
-        description="Length of the stop, instead of `until`: an ISO 8601 duration.",
+        description="How long to disable it, instead of `until`: an ISO 8601 duration.",
     )
     reason: (
         Annotated[
@@ -45,7 +45,7 @@ class StopChange(BodyModel):
             ),
         ]
         | None
-    ) = Field(default=None, description="Reason for the stop.")
+    ) = Field(default=None, description="Why it is disabled.")
 
     @model_validator(mode="after")
     def _require_stop(self) -> Self:

@@ -56,7 +56,7 @@ class NewSuppressionRule(BodyModel):
             strip_whitespace=True, min_length=1, max_length=1000, pattern=r"^[^\x00]*$"
         ),
     ]
-    ends_at: Timestamp = Field(description="End of the rule, at most 366 days from now.")
+    ends_at: Timestamp = Field(description="When the rule ends, at most 366 days from now.")
     provider: Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)] | None = (
         Field(default=None, description="Name of the provider.")
     )

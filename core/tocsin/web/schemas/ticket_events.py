@@ -11,7 +11,7 @@ from tocsin.web.parsing import BodyModel, ResponseModel
 
 
 class TicketEvent(BodyModel):
-    """A webhook of a ticket product."""
+    """A webhook from a ticket product."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -66,7 +66,7 @@ class TriageItem(ResponseModel):
 
 
 class TriageChange(BodyModel):
-    """Changes to the triage of an incident. Omitted members do not change."""
+    """Changes to an incident's triage. Omitted members do not change."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -82,7 +82,7 @@ class TriageChange(BodyModel):
     )
     acknowledged: bool | None = Field(
         default=None,
-        description="true acknowledges the incident in the name of the caller; false removes the "
+        description="true acknowledges the incident in the caller's name; false removes the "
         "acknowledgement.",
     )
     disposition: Annotated[IncidentDisposition, _DISPOSITION] | None = Field(
@@ -123,7 +123,7 @@ class TriageChange(BodyModel):
 
 
 class TriagedIncident(ResponseModel):
-    """Triage of an incident after a change."""
+    """An incident's triage after a change."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "number": 4711,
@@ -141,7 +141,7 @@ MAX_TRIAGED = 100
 
 
 class BulkTriageChange(BodyModel):
-    """The same change to the triage of several incidents."""
+    """One triage change for several incidents."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "numbers": [4711, 4712],
@@ -173,7 +173,7 @@ class TriageResult(ResponseModel):
         description="`unchanged`: the incident already had these values. `refused` and "
         "`not-found`: Tocsin stored nothing for this incident."
     )
-    detail: str | None = Field(description="Reason why the change was refused.")
+    detail: str | None = Field(description="Why the change was refused.")
 
 
 class TriageResults(ResponseModel):
@@ -233,7 +233,7 @@ class CommentList(ResponseModel):
 
 
 class ChangedMember(ResponseModel):
-    """One changed member of the triage of an incident."""
+    """One changed member of an incident's triage."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"name": "assignee", "from": None, "to": "ana"}
 
@@ -243,7 +243,7 @@ class ChangedMember(ResponseModel):
 
 
 class TracedTriage(ResponseModel):
-    """One change of the triage of an incident."""
+    """One change to an incident's triage."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"by": "ana", "actor": "admin:ana"}
 
