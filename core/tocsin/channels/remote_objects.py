@@ -62,14 +62,14 @@ class ObjectChannel(Channel[S]):
     """
 
     class Settings(Channel.Settings):
-        """Settings of every destination that keeps such objects."""
+        """Settings shared by all destinations that keep such objects."""
 
         url: ServerUrl = Field(description="URL of the platform, such as https://soar.example.com.")
         timeout: Duration = Field(
-            default=timedelta(seconds=60), description="Timeout of one attempt; at most 60s."
+            default=timedelta(seconds=60), description="Time limit for each delivery attempt."
         )
         concurrency: int = Field(
-            default=4, ge=1, le=256, description="Maximum number of concurrent deliveries."
+            default=4, ge=1, le=256, description="Maximum number of concurrent deliveries per node."
         )
         close_when: ConditionText | None = Field(
             default=None,
@@ -384,7 +384,7 @@ class CaseChannel(ObjectChannel[CaseSettings]):
     """Keeps objects that list the entities of their events as observables."""
 
     class Settings(ObjectChannel.Settings):
-        """Settings of every destination that keeps objects with observables."""
+        """Settings shared by all destinations that keep objects with observables."""
 
         most_entities: int = Field(
             default=100, ge=0, le=500, description="Maximum number of entities to send per event."

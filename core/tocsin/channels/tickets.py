@@ -33,13 +33,13 @@ _Option = _Value | Mapping[str, _Value | Mapping[str, _Value]]
 
 
 class TicketSettings(ObjectChannel.Settings):
-    """Settings of every destination that delivers to a tracker."""
+    """Settings shared by all destinations that deliver to a tracker."""
 
     tracker: str = Field(description="Kind of tracker, such as `jira-cloud`.")
     template: str = Field(
         default="",
-        description="Receiver whose templates render the ticket. Default: the templates of the "
-        "tracker.",
+        description="Which receiver's templates to use for the ticket. By default, Tocsin uses "
+        "the tracker's templates.",
     )
     username: str | None = Field(
         default=None,
@@ -49,16 +49,16 @@ class TicketSettings(ObjectChannel.Settings):
     project: str = Field(
         min_length=1,
         max_length=300,
-        description="Location of tickets: a project, queue, repository or table.",
+        description="Where to create tickets: a project, queue, repository or table.",
     )
     issue_type: str | None = Field(default=None, description="Type of new tickets.")
     labels: tuple[str, ...] = Field(
-        default=(), max_length=20, description="Labels of every ticket."
+        default=(), max_length=20, description="Labels to add to every ticket."
     )
     assignee: str | None = Field(default=None, description="Assignee of new tickets.")
     priorities: Mapping[Severity, str] = Field(
         default_factory=dict,
-        description="The tracker's priorities, by severity, if they differ from the contract.",
+        description="The tracker's priority for each severity, if it differs from the contract.",
     )
     fields: Mapping[str, ExpressionText] = Field(
         default_factory=dict,
@@ -127,7 +127,7 @@ class Tracker(ABC):
         model_config = ConfigDict(extra="forbid", frozen=True)
 
     receiver: ClassVar[str]
-    """Receiver whose templates render the ticket."""
+    """The receiver whose templates render the ticket."""
     part: ClassVar[str] = "body"
     """Template part that renders the ticket."""
     reserved: ClassVar[frozenset[str]] = frozenset()

@@ -30,20 +30,22 @@ class Channel(Configurable[S], ABC):
     """
 
     class Settings(PluginSettings):
-        """Settings of every destination; derive yours from it."""
+        """Settings shared by all destinations; derive your settings from this class."""
 
         plugin: str = Field(description="Name of the enabled plugin that provides the channel.")
         events: tuple[EventType, ...] = Field(
             default=tuple(EventType),
             min_length=1,
-            description="Event types to deliver; by default, all four.",
+            description="Types of events to deliver. By default, Tocsin delivers all four types.",
         )
         min_severity: Severity = Field(
-            default=Severity.MEDIUM, description="Minimum severity of incident alerts."
+            default=Severity.MEDIUM,
+            description="Deliver alerts only about incidents with at least this severity.",
         )
         providers: tuple[str, ...] = Field(
             default=(),
-            description="Providers whose incident alerts are delivered; by default, all.",
+            description="Deliver alerts only about incidents from these providers. By default, "
+            "Tocsin delivers alerts from all providers.",
         )
         when: ConditionText | None = Field(
             default=None,
@@ -52,24 +54,29 @@ class Channel(Configurable[S], ABC):
             "use `event_type`, `data`, `subject` and `context`.",
         )
         template: str = Field(
-            default="envelope", description="Receiver whose templates render the body."
+            default="envelope",
+            description="Which receiver's templates to use for the request body.",
         )
         timeout: Duration = Field(
-            default=timedelta(seconds=20), description="Timeout of one attempt; at most 60s."
+            default=timedelta(seconds=20),
+            description="Time limit for each delivery attempt, at most 60s.",
         )
         concurrency: int = Field(
-            default=8, ge=1, le=256, description="Maximum number of concurrent deliveries."
+            default=8,
+            ge=1,
+            le=256,
+            description="Maximum number of concurrent deliveries per node.",
         )
         rate_limit: int | None = Field(
             default=None,
             ge=1,
             le=1_000_000,
-            description="Maximum number of attempts per minute across all nodes; no limit by "
-            "default.",
+            description="Maximum number of attempts per minute, across all nodes. By default, "
+            "there is no limit.",
         )
         ordered: bool = Field(
             default=False,
-            description="Deliver the events of one incident, session or schedule in order, "
+            description="Deliver the events about each incident, session or schedule in order, "
             "one at a time.",
         )
         retry_schedule: tuple[Duration, ...] = Field(
@@ -78,42 +85,42 @@ class Channel(Configurable[S], ABC):
                 for seconds in (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
             ),
             max_length=50,
-            description="Delay before each retry. If the last retry fails, the delivery is dead.",
+            description="How long to wait before each retry. If the last retry fails, the "
+            "delivery is dead.",
         )
         pause_after: Duration = Field(
             default=timedelta(minutes=5),
-            description="Minimum time without a successful attempt before Tocsin pauses the "
-            "destination and puts its waiting deliveries on hold.",
+            description="How long attempts must keep failing before Tocsin pauses the destination "
+            "and puts its waiting deliveries on hold.",
         )
         pause_after_failures: int = Field(
             default=10,
             ge=1,
-            description="Minimum number of consecutive failed attempts before Tocsin pauses the "
+            description="How many attempts in a row must fail before Tocsin pauses the "
             "destination. The time in `pause_after` must also have passed.",
         )
         probe_interval: Duration = Field(
             default=timedelta(minutes=1),
             gt=timedelta(0),
-            description="Interval between probe deliveries while the destination is paused. After "
-            "a successful probe, the destination resumes.",
+            description="How often to send a probe delivery while the destination is paused. "
+            "When a probe succeeds, deliveries resume.",
         )
         allow_networks: tuple[Network, ...] = Field(
             default=(),
             description="Private networks (CIDR) that this destination can reach. Over the API, "
-            "you can set only networks inside `TOCSIN_ALLOW_NETWORKS`.",
+            "you can add only networks that lie within the networks in `TOCSIN_ALLOW_NETWORKS`.",
         )
         ca_file: LocalPath | None = Field(
             default=None,
-            description="File with CA certificates (PEM) to trust instead of the system's CA "
-            "certificates.",
+            description="File with CA certificates (PEM) to trust instead of the system's.",
         )
         client_certificate: LocalPath | None = Field(
             default=None, description="File with the client certificate (PEM)."
         )
         client_key: LocalPath | None = Field(
             default=None,
-            description="File with the private key of the client certificate, if the "
-            "certificate's file does not contain the key.",
+            description="File with the client certificate's private key, if the certificate file "
+            "does not contain it.",
         )
         proxy: Annotated[str, FileOnly] | None = Field(
             default=None,

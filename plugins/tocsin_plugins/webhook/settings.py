@@ -43,46 +43,47 @@ class Settings(Channel.Settings):
 
     url: Url | None = Field(
         default=None,
-        description="URL of the receiver. A plain http:// URL requires `allow_networks`. Either "
+        description="The receiver's URL. A plain http:// URL requires `allow_networks`. Either "
         "`url` or `secret_url` is required.",
     )
     secret_url: SecretUrl | None = Field(
         default=None,
-        description="URL of the receiver, if the URL is a credential. Tocsin stores it as a "
-        "secret and never shows it. In plugins.toml, `url` also accepts a reference.",
+        description="The receiver's URL, if the URL itself is a credential. Tocsin stores it as a "
+        "secret and never shows it. In plugins.toml, set `url` to a reference instead.",
     )
     secret: SecretText | None = Field(
         default=None,
-        description="Secret that signs every delivery, shared with the receiver: `whsec_` "
-        "followed by base64. This secret, `signing_key` or both are required.",
+        description="Secret for signing every delivery, which you share with the receiver: "
+        "`whsec_` followed by base64. Either `secret` or `signing_key` is required; you can set "
+        "both.",
     )
     previous_secret: SecretText | None = Field(
         default=None,
-        description="Previous secret, which also signs deliveries until all receivers use "
-        "`secret`.",
+        description="The old secret. Tocsin signs deliveries with both secrets until you remove "
+        "it. Remove it when all receivers use `secret`.",
     )
     signing_key: KeyText | None = Field(
         default=None,
-        description="Private key that signs every delivery: `whsk_` followed by base64.",
+        description="Private key for signing every delivery: `whsk_` followed by base64.",
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
-        description="Previous key, which also signs deliveries until all receivers use the new "
-        "public key.",
+        description="The old signing key. Tocsin signs deliveries with both keys until you remove "
+        "it. Remove it when all receivers use the new public key.",
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,
-        description="Send CloudEvents: binary (attributes in headers) or structured (attributes "
-        "around the body).",
+        description="Whether to send events as CloudEvents 1.0: binary (attributes in headers) "
+        "or structured (attributes around the body).",
     )
     headers: Headers = Field(
         default_factory=dict,
-        description="Additional headers. Specify secrets as references.",
+        description="Additional request headers. Specify secret values as references.",
     )
     body_secrets: BodySecrets = Field(
         default_factory=dict,
-        description="Secrets that the receiver requires in the body, by member name. Tocsin "
-        "inserts them when it sends the body.",
+        description="Secrets that the receiver requires in the body, keyed by JSON member name. "
+        "Tocsin inserts them when it sends the body.",
     )
 
     @property
