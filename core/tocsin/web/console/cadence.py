@@ -93,7 +93,8 @@ def _describe_weekdays(field: str) -> str | None:
     parts = [[_weekday(day) for day in part.split("-")] for part in field.split(",")]
     if any(None in part or len(part) > 2 for part in parts):  # noqa: PLR2004 - from and to
         return None
-    return "on " + _join([" to ".join(filter(None, part)) for part in parts])
+    days = _join([" to ".join(filter(None, part)) for part in parts])
+    return days if len(parts[0]) > 1 else f"on {days}"
 
 
 def _weekday(word: str) -> str | None:

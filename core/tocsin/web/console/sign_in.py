@@ -219,7 +219,7 @@ OIDC_SIGN_IN = "/sign-in/oidc"
 _COOKIE_MINUTES = 10
 _INVALID_LOGOUT = "The logout token is not valid for this client."
 _ISSUER_UNAVAILABLE = (
-    "The OpenID Connect issuer is unavailable. See the service log for the reason. Try again, or "
+    "The OpenID Connect issuer is unavailable. Tocsin's log contains the reason. Try again, or "
     "sign in with an admin token."
 )
 _log = SampledLog()

@@ -15,7 +15,7 @@ from tocsin.web.console.cadence import describe_cron
         ("@hourly", "every hour"),
         ("30 * * * *", "every hour at minute 30"),
         ("0 */2 * * *", "every 2 hours"),
-        ("*/15 8-18 * * mon-fri", "on Monday to Friday every 15 minutes from 08:00 to 18:59"),
+        ("*/15 8-18 * * mon-fri", "Monday to Friday every 15 minutes from 08:00 to 18:59"),
         ("0 6,18 * * 1,3,7", "on Monday, Wednesday and Sunday at 06:00 and 18:00"),
         ("0 6 L * *", "on the last day of each month at 06:00"),
         ("0 9 1,15 * *", "on days 1 and 15 of each month at 09:00"),

@@ -216,7 +216,7 @@ async def test_the_timeline_names_a_comment_and_not_its_id(api, person, store):
     await person.submit(page, f"{page}/classify", disposition="duplicate")
     text = await person.text(page)
     assert "ana Comment added." in text
-    assert "Disposition: none to duplicate." in text
+    assert "Disposition changed from none to duplicate." in text
     assert "cmt_" not in text
     assert "Disposition by" not in text
 

@@ -81,7 +81,7 @@ async def test_a_node_that_is_not_ready_says_so_on_the_overview(api, person):
     text = await person.text("/")
     for words in (
         "This node is not ready.",
-        "Tocsin cannot store data: database disk full. Remedy: free up disk space.",
+        "Tocsin cannot store data: database disk full. To fix this, free up disk space.",
         "Stalled background loops: routing, claiming soar.",
     ):
         assert words in text

@@ -13,6 +13,8 @@ from tocsin.web.console.rendering import LABELS
 _TOCSIN = "Tocsin"
 _IMPLIED = "disposition_by"
 """The changed member that the author of the change implies."""
+_NOUNS = {"acknowledged_by": "acknowledgement"}
+"""Words for the members whose names are no nouns."""
 
 
 def build_history(
@@ -57,7 +59,7 @@ def _list_deliveries(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEn
 
 
 def _describe_event(event: Mapping[str, Any]) -> str:
-    members = [f"{each['name']} {describe_change(each)}" for each in event.get("members", ())]
+    members = [f"{each['name']} changed from {describe_change(each)}" for each in event.get("members", ())]
     changed = f": {', '.join(members)}" if members else ""
     rule = f", suppressed by {event['suppressed_by']}" if event["suppressed_by"] else ""
     return f"Event {event['event_type']} created{rule}{changed}."
@@ -68,7 +70,9 @@ def _list_triage(changes: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEntry
         for member in change["members"]:
             if member["name"] == _IMPLIED:
                 continue
-            text = f"{member['name'].replace('_', ' ').capitalize()}: {describe_change(member)}."
+            name = _NOUNS.get(member["name"], member["name"])
+            what = name.replace("_", " ").capitalize()
+            text = f"{what} changed from {describe_change(member)}."
             if member["name"] == "comments":  # the change has only its ID
                 text = "Comment added."
             yield _build_entry(change["at"], change["by"], text)
