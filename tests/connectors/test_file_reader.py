@@ -297,7 +297,7 @@ class TestFirstFetch:
             for interval in feed.passed_over
         ]
         assert passed == [("eve.json.2.gz", 0, 16), ("eve.json.1", 0, 8)]
-        assert "before the start of first_fetch" in feed.passed_over[0].passed_over
+        assert "longer ago than first_fetch" in feed.passed_over[0].passed_over
 
     async def test_old_files_are_skipped_after_an_interrupted_first_read(self, feed):
         for _ in range(5):

@@ -15,7 +15,7 @@ from tocsin import Broken, Tools, Window
 
 MAX_SKIPPED = timedelta(hours=1)
 """Longest interval that is skipped because of one record that breaks the list."""
-_SKIPPED_INTERVAL = "an interval cannot be listed; its changes are unknown"
+_SKIPPED_INTERVAL = "Tocsin could not list the records in this interval, so changes may be missing"
 
 
 class SplittableCursor(Protocol):

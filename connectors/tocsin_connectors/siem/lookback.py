@@ -36,7 +36,7 @@ class LookbackPage(Protocol):
 
 NEW, CHANGED = "new", "changed"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INCOMPLETE = "some older records cannot be listed; their changes are unknown"
+_INCOMPLETE = "Tocsin could not list some older records, so changes to them may be missing"
 
 
 ChangesInterval = Annotated[

@@ -216,7 +216,7 @@ async def test_deletions_during_paging_are_detected(cases, clock):
 
     cases.before_each = delete
     async with open_elastic(cases, clock, incidents=["cases"], first_fetch="5m") as provider:
-        with pytest.raises(Broken, match="were deleted during the listing"):
+        with pytest.raises(Broken, match="were deleted while Tocsin listed"):
             await read(provider)
         assert len(await read(provider)) == 8
 

@@ -97,7 +97,7 @@ async def test_older_console_is_read_with_a_version_that_it_has(console, opened,
         health = await provider.check()
         found = await provider.incident(name)
     assert health.problems == ()
-    assert "does not support version 26.0, so 25.0 is used" in health.detail
+    assert "does not support version 26.0, so Tocsin uses 25.0" in health.detail
     assert found is not None
     told = {request.headers.get("Version") for request in console.requests[-2:]}
     assert told == {"25.0"}

@@ -88,7 +88,7 @@ class CrowdSec(WindowedProvider[CrowdSecSettings]):
     async def check(self) -> Health:
         """Check that alerts can be read. Raises what `Api.request` raises."""
         parse_alerts(await self._api.get(ALERTS, limit=1))
-        return Health(detail=f"{self.settings.url}: {self.settings.machine_id} can read alerts")
+        return Health(detail=f"{self.settings.machine_id} can read alerts from {self.settings.url}")
 
     async def list_changes(
         self,

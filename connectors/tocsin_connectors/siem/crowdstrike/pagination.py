@@ -72,7 +72,9 @@ class AlertCursor:
         if reached and reached[-1] > self.since:
             return AlertCursor(reached[-1])
         if found.after is None:
-            raise Broken(f"no page token after {len(found.records)} alerts of {self.since}")
+            raise Broken(
+                f"no page token after {len(found.records)} alerts that changed at {self.since}"
+            )
         return AlertCursor(self.since, found.after)
 
     def _has_next(self, found: AlertPage) -> bool:

@@ -63,7 +63,9 @@ class CrowdStrike(WindowedProvider[CrowdStrikeSettings]):
         lacking = await find_permission_problems(
             self._client, searcher, self.tools.clock.now(), writes=self.settings.writes
         )
-        return Health(detail=f"alerts of {self.settings.url} can be read", problems=tuple(lacking))
+        return Health(
+            detail=f"Tocsin can read alerts from {self.settings.url}", problems=tuple(lacking)
+        )
 
     async def list_changes(
         self,

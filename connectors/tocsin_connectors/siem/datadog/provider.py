@@ -72,7 +72,9 @@ class Datadog(LookbackProvider[DatadogSettings]):
             tried[WRITE] = self._change_nothing
         lacking = await find_refused(tried)
         problems = tuple(f"the application key lacks the permission {name}" for name in lacking)
-        return Health(detail=f"signals of {self.settings.site} can be read", problems=problems)
+        return Health(
+            detail=f"Tocsin can read signals from {self.settings.site}", problems=problems
+        )
 
     async def _change_nothing(self) -> None:
         """Set the state of a nonexistent signal, which only tests the permission."""

@@ -124,7 +124,7 @@ class Defender(WindowedProvider[DefenderSettings]):
         missing = await find_refused(probes)
         granted = self._client.granted()
         missing += sorted(needed - granted - set(missing)) if granted else []
-        detail = f"incidents of {self.settings.tenant_id} can be read; advanced hunting works"
+        detail = f"Tocsin can read incidents from {self.settings.tenant_id}; advanced hunting works"
         if not missing:
             detail = f"{detail}; {await self._examine_order(now)}"
         return Health(
@@ -142,7 +142,7 @@ class Defender(WindowedProvider[DefenderSettings]):
             return "too few incidents this month to determine whether they are sorted"
         if is_sorted(records):
             return f"{len(records)} incidents are sorted by update time"
-        return "incidents are not sorted by update time, so reads are split into small pieces"
+        return "incidents are not sorted by update time, so Tocsin reads smaller time windows"
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the incidents or alerts updated in the window, oldest first.

@@ -106,7 +106,7 @@ async def _fetch_page(kibana: Api, cursor: CaseCursor, **query: Any) -> _CasePag
     if not all(isinstance(case, dict) for case in cases):
         raise Broken(f"GET {FIND} did not return cases")
     if total < cursor.total:
-        raise Broken("cases were deleted during the listing")
+        raise Broken("cases were deleted while Tocsin listed them")
     start = (number_of_page - 1) * size
     if start < total and not cases:
         raise Broken(f"GET {FIND} returned none of the {total - start} remaining cases")

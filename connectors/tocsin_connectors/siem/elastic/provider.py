@@ -85,7 +85,7 @@ class Elastic(WindowedProvider[ElasticProviderSettings]):
             self._cluster, self._kibana, self.settings
         )
         read, space = " and ".join(self.settings.incidents), self.settings.space
-        return Health(detail=f"{username} reads {read} of the space {space}", problems=problems)
+        return Health(detail=f"{username} can read {read} in the space {space}", problems=problems)
 
     def streams(self) -> Sequence[str]:
         """Return the streams: alerts, new cases and changed cases, as configured."""

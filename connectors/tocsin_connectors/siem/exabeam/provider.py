@@ -78,7 +78,7 @@ class Exabeam(CreationTimeProvider[ExabeamSettings]):
             tried[WRITE_CASES] = self._change_nothing
         lacking = await find_refused(tried)
         problems = tuple(f"the API key lacks the permission {name}" for name in lacking)
-        detail = f"{self.settings.records} of the region {self.settings.region} can be read"
+        detail = f"Tocsin can read {self.settings.records} in the region {self.settings.region}"
         return Health(detail=detail, problems=problems)
 
     async def _change_nothing(self) -> None:

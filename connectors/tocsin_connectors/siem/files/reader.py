@@ -24,7 +24,7 @@ _TRUNCATED = (
     "after this byte was lost"
 )
 _VANISHED = "the file disappeared before it was read to the end, and no copy of it was found"
-_TOO_OLD = "last written {}, before the start of first_fetch"
+_TOO_OLD = "last modified at {}, longer ago than first_fetch"
 
 T = TypeVar("T")
 

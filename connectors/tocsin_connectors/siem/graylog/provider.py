@@ -63,7 +63,7 @@ class Graylog(WindowedProvider[GraylogSettings]):
         lacking = await find_refused(tried)
         await self._client.events(format_time(recent.start), recent.end, 1, 1)
         problems = tuple(f"the user of the token lacks {name}" for name in lacking)
-        return Health(detail=f"events of {self.settings.url} can be read", problems=problems)
+        return Health(detail=f"Tocsin can read events from {self.settings.url}", problems=problems)
 
     async def list_changes(
         self,

@@ -62,7 +62,7 @@ class InsightIDR(CreationTimeProvider[InsightIDRSettings]):
         lacking = await find_refused(tried)
         problems = tuple(f"the API key lacks the permission {name}" for name in lacking)
         return Health(
-            detail=f"investigations of the region {self.settings.region} can be read",
+            detail=f"Tocsin can read investigations in the region {self.settings.region}",
             problems=problems,
         )
 

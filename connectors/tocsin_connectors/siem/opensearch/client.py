@@ -60,7 +60,7 @@ class SecurityAnalyticsClient:
             raise
         found = parse_search(answer, f"POST {DETECTORS}")
         if found.total > MAX_DETECTORS:
-            raise Broken(f"there are {found.total} detectors; the limit is {MAX_DETECTORS}")
+            raise Broken(f"found {found.total} detectors; Tocsin supports at most {MAX_DETECTORS}")
         return {incident.id: incident for hit in found.hits if (incident := _parse_detector(hit))}
 
     async def alerts(self, cursor: DetectorCursor, size: int) -> AlertRows:

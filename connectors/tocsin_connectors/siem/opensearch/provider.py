@@ -128,7 +128,7 @@ class OpenSearch(LookbackProvider[OpenSearchSettings]):
             await attempts.make(self._cluster.search(indices, {"size": 0}))
         none = () if detectors or attempts.problems else (_NONE,)
         count = "1 detector" if len(detectors) == 1 else f"{len(detectors)} detectors"
-        detail = f"{self.settings.url}: {count} can be read"
+        detail = f"Tocsin can read {count} from {self.settings.url}"
         return Health(detail=detail, problems=(*attempts.problems, *none))
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:

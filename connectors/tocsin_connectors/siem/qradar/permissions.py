@@ -67,10 +67,12 @@ class QRadarPermissionCheck:
     @property
     def detail(self) -> str:
         """Result of the check: what can be read, and the limits of the API version."""
-        detail = f"offenses of {self.settings.url} can be read"
+        detail = f"Tocsin can read offenses from {self.settings.url}"
         wanted, used = self.settings.api_version, self.console.version
         if used != wanted:
-            detail = f"{detail}; the console does not support version {wanted}, so {used} is used"
+            detail = (
+                f"{detail}; the console does not support version {wanted}, so Tocsin uses {used}"
+            )
         if self.offenses.clock == PERSISTED:
             return detail
         return f"{detail}; API version {used} does not return {PERSISTED}"

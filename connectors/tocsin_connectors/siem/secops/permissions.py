@@ -77,7 +77,7 @@ async def examine_curated_rules(client: SecOpsClient, now: datetime) -> CuratedR
         if refused.status not in NOT_COUNTED:
             raise
         problem = (
-            f"curated detections are not read, because {COUNT_CURATED} returned "
+            f"Tocsin does not read curated detections, because {COUNT_CURATED} returned "
             f"{refused.status}: grant the permission {COUNT} to the service account, or set "
             "curated_rules"
         )
@@ -85,7 +85,7 @@ async def examine_curated_rules(client: SecOpsClient, now: datetime) -> CuratedR
     if not rules:
         return CuratedRules("no curated rule has detections this week")
     found = [f"`{name}` {await _try_wildcard(client, name, week)}" for name in _WILDCARDS]
-    fired = f"{len(rules)} curated rules have detections this week, read one by one"
+    fired = f"{len(rules)} curated rules have detections this week; Tocsin reads them one by one"
     return CuratedRules(f"{fired} (as a wildcard, {' and '.join(found)})")
 
 

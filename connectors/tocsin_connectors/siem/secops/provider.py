@@ -69,7 +69,7 @@ class SecOps(LookbackProvider[SecOpsSettings]):
         lacking = await find_permission_problems(
             self._client, settings.curated_rules, now, writes=settings.writes
         )
-        detail = f"detections of {settings.instance} can be read"
+        detail = f"Tocsin can read detections from {settings.instance}"
         if settings.curated_detections and not settings.curated_rules:
             curated = await examine_curated_rules(self._client, now)
             detail = f"{detail}; {curated.detail}" if curated.detail else detail

@@ -84,7 +84,7 @@ class Sentinel(WindowedProvider[SentinelSettings]):
             WRITE_INCIDENTS: settings.sets_status,
         }
         return Health(
-            detail=f"the incidents and logs of {settings.workspace} can be read",
+            detail=f"Tocsin can read incidents and logs from {settings.workspace}",
             problems=tuple(
                 await checking.problems([action for action in wanted if wanted[action]])
             ),

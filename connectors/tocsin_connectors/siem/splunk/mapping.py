@@ -279,7 +279,9 @@ def get_finding_id(record: dict[str, Any]) -> str:
     if found:
         return found
     if missing := first_text(record, "rule_id"):
-        raise ValueError(f"{missing} was reviewed but not found: it is older than `look_back`")
+        raise ValueError(
+            f"{missing} was reviewed but not found, because it is older than `look_back`"
+        )
     raise ValueError(f"event_id is {describe_value(record.get('event_id'))}")
 
 

@@ -120,7 +120,7 @@ class Wazuh(WindowedProvider[WazuhSettings]):
         body = {"size": 1, "aggs": build_summary_aggregations()}
         found = await attempts.make(self._cluster.search(settings.index, body))
         none = (self._no_index(),) if found and not found.shards else ()
-        detail = f"{settings.url}: {settings.index} can be read"
+        detail = f"Tocsin can read {settings.index} from {settings.url}"
         return Health(detail=detail, problems=(*attempts.problems, *none))
 
     async def list_changes(
