@@ -117,7 +117,7 @@ def test_what_the_desk_reads_is_what_the_page_says(kind, clock):
     told = Renderer(list(map(Path, tocsin_template_paths()))).render("slack", event).decode()
     words = ["5 failures in a row", "cannot connect"]
     if kind is EventType.SCHEDULE_DISABLED:
-        words.append("It does not run until then.")
+        words.append("Until then, it does not run.")
     assert [word for word in words if word not in told] == []
 
 

@@ -145,7 +145,7 @@ def test_a_link_that_is_none_is_left_out():
 def test_the_siems_link_says_where_it_leads():
     page = Page(render(ALERT)["html"])
     assert page.links[1] == "https://siem.example.com/incidents/b3a1"
-    assert "Open at siem.example.com" in page.text
+    assert "Open on siem.example.com" in page.text
 
 
 def test_subjects_say_first_how_bad_it_is():
