@@ -1,4 +1,4 @@
-"""The channel `email`: mail over SMTP, one thread per subject, or digests."""
+"""The `email` channel: emails over SMTP, in one thread per subject or as digests."""
 
 from tocsin import Channel, hookimpl
 from tocsin_plugins.email.channel import Email

@@ -1,4 +1,4 @@
-"""E-mail channel."""
+"""Email channel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_TOGETHER = 64
 
 
 class EmailSettings(Channel.Settings):
-    """Settings of an e-mail destination."""
+    """Settings of an email destination."""
 
     host: Host = Field(description="Host name of the mail server that accepts outgoing emails.")
     port: int | None = Field(
@@ -48,10 +48,10 @@ class EmailSettings(Channel.Settings):
         description="Recipients, who can see each other's addresses.",
     )
     cc: tuple[MailboxText, ...] = Field(
-        default=(), max_length=50, description="Recipients of copies (Cc); none by default."
+        default=(), max_length=50, description="Recipients of copies (Cc). By default, none."
     )
     reply_to: MailboxText | None = Field(
-        default=None, description="Recipient of replies; the sender by default."
+        default=None, description="Address for replies. By default, the address of the sender."
     )
     template: str = Field(
         default="email", description="Receiver whose templates render the subject and the body."
@@ -60,9 +60,9 @@ class EmailSettings(Channel.Settings):
         default=None,
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Combine the events of a period, such as `1h`, in one email; by default, "
-        "each event is sent in a separate email. `concurrency`, which then defaults to 64, "
-        "limits the events per email.",
+        description="Period, such as `1h`, whose events Tocsin sends together in one email. By "
+        "default, Tocsin sends each event in a separate email. With `digest`, `concurrency` "
+        "defaults to 64 and limits the number of events in an email.",
     )
 
     proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail
@@ -79,7 +79,7 @@ class EmailSettings(Channel.Settings):
         if (self.username is None) != (self.password is None):
             raise ValueError("set both username and password, or neither")
         if self.tls == "none" and self.password is not None:
-            raise ValueError("a password is not sent without TLS; set tls = 'starttls'")
+            raise ValueError("Tocsin does not send passwords without TLS; set tls = 'starttls'")
         return self
 
     @model_validator(mode="after")
@@ -111,11 +111,11 @@ class Email(Channel[EmailSettings]):
         return self.settings.digest
 
     async def check(self) -> Health:
-        """Report whether the server accepts this sender and every recipient; sends nothing."""
+        """Report whether the server accepts sender and recipients, without sending an email."""
         return await check_server(self._server, self._addressing, self.tools)
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Mail the event to everyone who does not have it from an earlier attempt."""
+        """Email the event to all recipients who have not received it in an earlier attempt."""
         if self.settings.digest is not None:
             return await self._gathering.bring(delivery)
         [result] = await self._post.bring([delivery])

@@ -25,8 +25,8 @@ _TOO_LARGE = 552
 _SIGN_IN_FIRST = 530
 # The first matching type describes the error.
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (SMTPResponseException, "the response is not SMTP"),
-    (ValueError, "the response is not SMTP"),
+    (SMTPResponseException, "the response is not valid SMTP"),
+    (ValueError, "the response is not valid SMTP"),
     (TimeoutError, "timeout"),
     (OSError, "the connection was lost"),
 )
@@ -91,5 +91,5 @@ def _describe_error(error: Exception) -> str:
 def _describe_tls_error(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS certificate not valid ({error.verify_message})"
-    reason = (error.reason or "without a reason").replace("_", " ").lower()
+    reason = (error.reason or "no reason given").replace("_", " ").lower()
     return f"TLS handshake failed ({reason})"

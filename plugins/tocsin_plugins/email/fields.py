@@ -1,4 +1,4 @@
-"""Field types of the e-mail settings, and the values derived from them."""
+"""Field types of the email settings, and the values derived from them."""
 
 from __future__ import annotations
 

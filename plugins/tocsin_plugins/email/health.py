@@ -59,8 +59,8 @@ def _detail(server: SmtpServer, outcomes: Mapping[str, RecipientOutcome]) -> str
     signed_in = f", signed in as {server.username}" if server.username else ""
     parts = [
         f"{server.host}, port {server.port}, {_ENCRYPTION[server.tls]}{signed_in}",
-        f"{accepted} of {len(outcomes)} recipients are accepted",
+        f"the server accepts {accepted} of {len(outcomes)} recipients",
         *(f"deferred: {address}" for address in deferred),
-        "nothing was sent",
+        "no email was sent",
     ]
     return "; ".join(parts)

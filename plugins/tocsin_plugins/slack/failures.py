@@ -22,11 +22,10 @@ _NEW_WEBHOOK = "create a new one on the app's Incoming Webhooks page"
 _ALLOW = "ask an admin of the workspace to allow it"
 _CREDENTIALS: Mapping[str, str] = {
     "account_inactive": f"the app was removed or its bot deactivated; {_NEW_TOKEN}",
-    "invalid_auth": "Slack does not accept the token, at least not from this address; "
-    f"{_NEW_TOKEN}",
+    "invalid_auth": f"Slack does not accept the token, or not from this address; {_NEW_TOKEN}",
     "not_allowed_token_type": f"this is not a bot token; {_NEW_TOKEN}",
     "not_authed": f"Slack received no token; {_NEW_TOKEN}",
-    "token_expired": "the app uses token rotation, which is not supported; use an app without it",
+    "token_expired": "Tocsin does not support token rotation; use an app without it",
     "token_revoked": f"the token was revoked; {_NEW_TOKEN}",
     "invalid_token": f"the webhook is unknown; {_NEW_WEBHOOK}",
     "no_active_hooks": f"the webhook was removed; {_NEW_WEBHOOK}",
@@ -50,7 +49,7 @@ _CONFIGURATION: Mapping[str, str] = {
     "messages_tab_disabled": "the app does not accept direct messages; use a channel",
     "posting_to_general_channel_denied": _ALLOW,
     "restricted_action": _ALLOW,
-    "restricted_action_non_threadable_channel": "the channel has no threads; use another",
+    "restricted_action_non_threadable_channel": "the channel does not allow threads; use another",
     "restricted_action_read_only_channel": _ALLOW,
     "restricted_action_thread_only_channel": "the channel only accepts replies; use another",
     "team_access_not_granted": _ALLOW,
@@ -120,7 +119,7 @@ def find_remedy(error: str, document: Mapping[str, Any]) -> str | None:
     """Return what the operator can do about an error; None if it is not a configuration problem."""
     if error == "missing_scope":
         return describe_missing_scope(
-            str(document.get("needed") or "that it does not name")[:_SHOWN]
+            str(document.get("needed") or "that Slack does not name")[:_SHOWN]
         )
     return _CONFIGURATION.get(error)
 

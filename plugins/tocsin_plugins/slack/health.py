@@ -49,9 +49,9 @@ def _describe_channel(info: SlackReply, channel: str) -> str:
 
 def _describe_history(history: SlackReply) -> str:
     if history.error is None:
-        return "earlier messages are found, so no event is posted twice"
+        return "the bot can find its earlier messages, so it does not post any event twice"
     needed = f"the scope {str(history.document.get('needed'))[:_SHOWN]}"
-    lacks = needed if history.error == _NOT_ALLOWED else "being a member of the channel"
+    lacks = needed if history.error == _NOT_ALLOWED else "membership in the channel"
     return (
         f"without {lacks}, the bot cannot find its messages, and an event may be posted twice "
         "after a crash"

@@ -27,7 +27,7 @@ def is_official(host: str | None) -> bool:
 def _token(value: SecretStr) -> SecretStr:
     if not _TOKEN.fullmatch(value.get_secret_value()):
         raise ValueError(
-            "use the token of a bot, which begins with xoxb-; user tokens (xoxp-), app tokens "
+            "use a bot token, which begins with xoxb-; user tokens (xoxp-), app tokens "
             "(xapp-) and rotating tokens (xoxe.) are not supported"
         )
     return value
@@ -85,8 +85,8 @@ class Settings(Channel.Settings):
     )
     channel: ChannelId | None = Field(
         default=None,
-        description="Channel ID, such as C0123456789, at the end of the channel's details in "
-        "Slack. Names can change.",
+        description="Channel ID, such as C0123456789, which Slack shows at the end of the "
+        "channel's details. Unlike the name, the ID does not change.",
     )
     webhook_url: WebhookUrl | None = Field(
         default=None,
@@ -99,8 +99,8 @@ class Settings(Channel.Settings):
     )
     follow_changes: bool = Field(
         default=False,
-        description="Update the message of an incident whose severity, status or disposition "
-        "changes, and reply with the reports of investigations that people start. "
+        description="Whether to update an incident's message when the severity, status or "
+        "disposition changes, and to reply with the reports of investigations that people start. "
         "Requires a bot.",
     )
     buttons: tuple[MessageButton, ...] = Field(
@@ -114,7 +114,7 @@ class Settings(Channel.Settings):
         default=None,
         min_length=16,
         max_length=200,
-        description="Signing secret of the Slack app. Slack signs the requests of buttons with it.",
+        description="Signing secret of the Slack app. Slack uses it to sign the buttons' requests.",
     )
     people: People = Field(
         default={},
@@ -133,7 +133,7 @@ class Settings(Channel.Settings):
         default=1,
         ge=1,
         le=256,
-        description="Maximum number of concurrent deliveries; 1 keeps their order.",
+        description="Maximum number of concurrent deliveries. With 1, deliveries stay in order.",
     )
     rate_limit: int | None = Field(
         default=50,

@@ -15,7 +15,9 @@ async def test_a_server_that_would_take_it_is_well_and_gets_nothing(server, make
     channel = make_channel(server, username="tocsin", password=PASSWORD, to=THREE)
     health = await channel.check()
     assert health.problems == ()
-    assert "with STARTTLS, signed in as tocsin; 3 of 3 recipients are accepted" in health.detail
+    assert (
+        "with STARTTLS, signed in as tocsin; the server accepts 3 of 3 recipients" in health.detail
+    )
     assert "DATA" not in server.desk.steps
     assert server.desk.mails == []
 

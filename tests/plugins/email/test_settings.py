@@ -82,7 +82,7 @@ def test_a_password_is_a_reference_and_goes_nowhere_without_tls(password):
     given = settings(**password)
     assert given.password.get_secret_value() == "secret words"
     assert "secret words" not in repr(given)
-    with pytest.raises(ValidationError, match="not sent without TLS"):
+    with pytest.raises(ValidationError, match="does not send passwords without TLS"):
         settings(tls="none", **password, **INSIDE)
     with pytest.raises(ValidationError, match="env"):
         settings(username="tocsin", password="secret words")

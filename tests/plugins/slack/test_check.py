@@ -14,7 +14,7 @@ async def test_all_is_well(make, slack):
     health = await make().check()
     assert health.problems == ()
     assert health.detail.startswith("tocsin in Example, to #soc-alerts; ")
-    assert "no event is posted twice" in health.detail
+    assert "does not post any event twice" in health.detail
     assert slack.channel.messages == []
 
 

@@ -85,7 +85,7 @@ async def test_with_the_manifests_scopes_no_event_comes_twice(make, slack, manif
     assert slack.scopes <= {scope for row in rows("| Scope |") for scope in quoted(row[0])}
     health = await make().check()
     assert health.problems == ()
-    assert "no event is posted twice" in health.detail
+    assert "does not post any event twice" in health.detail
 
 
 async def test_none_of_the_manifests_scopes_is_for_nothing(make, slack, manifest):
