@@ -375,12 +375,12 @@ async def test_the_chain_and_the_timeline_have_the_changes_that_destinations_fol
     chain = (await person.text(f"/incidents/{number}")).partition("Delivery timeline")[2]
     words = [
         "incident-changed",
-        f"Status: New to {HOSTILE}",
+        f"Status changed from New to {HOSTILE}",
         "Closed at jira: S-7",
         "To jira delivered",
         "Suppressed by the rule known-scan",
         "2 earlier changes are not shown: 2 no destination.",
-        f"Event incident-changed created: status New to {HOSTILE}.",
+        f"Event incident-changed created: status changed from New to {HOSTILE}.",
         "created, suppressed by known-scan: status",
     ]
     assert sorted(words, key=chain.index) == words

@@ -59,7 +59,9 @@ def _list_deliveries(events: Iterable[Mapping[str, Any]]) -> Iterator[TimelineEn
 
 
 def _describe_event(event: Mapping[str, Any]) -> str:
-    members = [f"{each['name']} changed from {describe_change(each)}" for each in event.get("members", ())]
+    members = [
+        f"{each['name']} changed from {describe_change(each)}" for each in event.get("members", ())
+    ]
     changed = f": {', '.join(members)}" if members else ""
     rule = f", suppressed by {event['suppressed_by']}" if event["suppressed_by"] else ""
     return f"Event {event['event_type']} created{rule}{changed}."
