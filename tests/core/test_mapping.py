@@ -133,10 +133,10 @@ def test_what_is_said_to_be_missing_is_kept_aside_with_all_that_came():
     ("text", "body", "reason"),
     [
         (PLAIN, [{}, {}], "incident 1 of 2: external_id: missing"),
-        (PLAIN, {"external_id": "1"}, "invalid output: incidents: found names and values"),
+        (PLAIN, {"external_id": "1"}, "output is not valid: incidents: found names and values"),
         ("{}", {}, "incidents: missing"),
-        ("[]", {}, "the mapping renders invalid output"),
-        ('{"incidents": []', {}, "the mapping does not render JSON"),
+        ("[]", {}, "the mapping's output is not valid"),
+        ('{"incidents": []', {}, "the mapping's output is not JSON"),
         ("{% for one in body.alerts %}{% endfor %}", {}, "in line 1: .* no attribute 'alerts'"),
         ("\n{{ body.alerts|length }}", {}, "in line 2: .* no attribute 'alerts'"),
         ("{{ 1 // 0 }}", {}, "the mapping failed in line 1"),
@@ -177,7 +177,7 @@ def test_a_macro_gives_json_as_well():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{{ bdoy.x }}", "unknown name 'bdoy'; the only variable of a mapping is 'body'"),
+        ("{{ bdoy.x }}", "unknown name 'bdoy'; the only variable in a mapping is 'body'"),
         ("\n{{ body.", "line 2: "),
         ("{{ body|shout }}", "line 1: No filter named 'shout'"),
         ("x" * 32_769, "at most 32 KiB"),

@@ -145,9 +145,9 @@ def _require_previous(
         return
     if needed := count_values(connection, vault)[None]:
         raise OperatorError(
-            f"{vault.source}: values that are still encrypted with the key {', '.join(missing)}: "
-            f"{needed}; put this key after the new one again, and remove it when `tocsin db keys` "
-            "shows it as retired"
+            f"{vault.source}: the key {', '.join(missing)} is missing, but some stored values "
+            f"({needed}) are still encrypted with it; put this key after the new one again, and "
+            "remove it only when `tocsin db keys` shows it as retired"
         )
 
 

@@ -67,7 +67,7 @@ def read_endpoints(found: Discovery) -> Endpoints:
         endpoints = Endpoints.model_validate(found.model_extra)
     except ValidationError:
         raise IssuerUnavailable(
-            f"{found.issuer} lists no sign-in endpoints in its discovery document"
+            f"{found.issuer} does not list sign-in endpoints in its discovery document"
         ) from None
     require_tls(found.issuer, endpoints.authorization_endpoint)
     require_tls(found.issuer, endpoints.token_endpoint)

@@ -357,7 +357,9 @@ async def describe_issuer(settings: Settings) -> str:
     finally:
         await http.close()
     if not keys:
-        raise IssuerUnavailable(f"{discovery.jwks_uri} lists no key that verifies signatures")
+        raise IssuerUnavailable(
+            f"{discovery.jwks_uri} does not list a key for verifying signatures"
+        )
     found = f"{settings.oidc_issuer}: {len(keys)} {'key' if len(keys) == 1 else 'keys'}"
     if not settings.oidc_client_id:
         return found

@@ -43,7 +43,7 @@ _NOT_STARTED = (
     "This passkey request was not started in this browser, or it took longer than "
     f"{LIFETIME.total_seconds() / 60:.0f} minutes. Try again."
 )
-_INVALID = "The response of the browser is not valid for this console. Try again."
+_INVALID = "The browser's response is not valid for this console. Try again."
 
 
 class PasskeysUnavailable(ConflictError):  # noqa: N818 - a state of the configuration

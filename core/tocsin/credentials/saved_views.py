@@ -42,8 +42,8 @@ def save_view(
     text = dump_json(filters)
     if len(text) > _LONGEST_FILTERS:
         raise InvalidInputError(
-            f"The filters of the view have {len(text):,} characters. Shorten them to "
-            f"{_LONGEST_FILTERS:,}, then save the view."
+            f"The view's filters have {len(text):,} characters. Shorten them to "
+            f"{_LONGEST_FILTERS:,} or fewer, then save the view."
         )
     stored = list_saved_views(connection, owner)
     if name not in stored and len(stored) >= _MAX_SAVED_VIEWS:

@@ -125,7 +125,7 @@ class Vault:
         except InvalidToken:
             raise OperatorError(
                 f"{self.source}: this encryption key does not match the database; use the key "
-                "with which the database was created, or put a new key before it"
+                "with which the database was created. To change the key, put the new key before it"
             ) from None
 
     def find_key(self, stored: bytes, purpose: str | None = None) -> str | None:

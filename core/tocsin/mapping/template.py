@@ -97,10 +97,10 @@ class MappingTemplate:
         try:
             return _RenderedMapping.model_validate(orjson.loads(text.encode()))
         except orjson.JSONDecodeError as error:
-            raise Refused(f"the mapping does not render JSON: {error}") from None
+            raise Refused(f"the mapping's output is not JSON: {error}") from None
         except ValidationError as error:
             raise Refused(
-                f"the mapping renders invalid output: {_describe_errors(error, _RenderedMapping)}"
+                f"the mapping's output is not valid: {_describe_errors(error, _RenderedMapping)}"
             ) from None
 
 
@@ -187,7 +187,7 @@ def _compile_template(text: str) -> Template:
         raise ValueError("the mapping is nested too deeply") from None
     if unknown:
         raise ValueError(
-            f"unknown name {unknown[0]!r}; the only variable of a mapping is {VARIABLE!r}"
+            f"unknown name {unknown[0]!r}; the only variable in a mapping is {VARIABLE!r}"
         )
     return template
 

@@ -43,8 +43,8 @@ async def test_an_issuer_that_can_be_used_is_described(check, issuer):
 
 WRONG = {
     "another issuer": ({"discovery": {"issuer": "https://idp.example"}}, "is for another issuer"),
-    "no sign-in": ({"discovery": {"token_endpoint": None}}, "lists no sign-in endpoints"),
-    "no keys": ({"keys": []}, "lists no key that verifies signatures"),
+    "no sign-in": ({"discovery": {"token_endpoint": None}}, "does not list sign-in endpoints"),
+    "no keys": ({"keys": []}, "does not list a key for verifying signatures"),
     "an error": ({"status": 503}, "returned status 503"),
 }
 

@@ -135,7 +135,7 @@ async def test_a_provider_is_stopped_and_enabled_with_reason_and_person(admin, c
     ("body", "part"),
     [
         ({}, "enabled"),
-        ({"enabled": True, "reason": "why"}, "describe a stop"),
+        ({"enabled": True, "reason": "why"}, "require `enabled` to be false"),
         ({"enabled": False, "until": "2026-11-21T11:00:00Z"}, "in the future"),
         ({"enabled": False, "duration": "PT1H", "until": "2026-11-22T00:00:00Z"}, "not both"),
         ({"enabled": False, "duration": "P1Y"}, "PT15M"),

@@ -54,7 +54,7 @@ def _header(description: str, example: object, **schema: object) -> dict[str, An
 
 
 HEADERS: dict[str, Any] = {
-    REQUEST_ID: _header("ID of the request, which the log also contains.", "playbook-17.step-4")
+    REQUEST_ID: _header("Request ID, which also appears in the log.", "playbook-17.step-4")
     | {"required": True},
     "ETag": _header("Entity tag, for `If-None-Match` and `If-Match`.", _TAG),
     "Link": _header(

@@ -74,7 +74,7 @@ class TokenResponse(ResponseModel):
     }
 
     access_token: str
-    expires_in: int = Field(description="Lifetime of the token, in seconds.")
+    expires_in: int = Field(description="How many seconds the token is valid.")
     token_type: str = Field(json_schema_extra={"const": "Bearer"})
     scope: str = Field(description="Granted scopes, separated by single spaces.")
 

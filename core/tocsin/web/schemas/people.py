@@ -31,7 +31,7 @@ class NewPerson(BodyModel):
         str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]*$", max_length=100)
     ] = Field(description="User name in lower case, such as `ana` or `ana@example.org`.")
     role: _Role
-    expires_in_hours: _Hours = Field(default=24, description="Lifetime of the link, in hours.")
+    expires_in_hours: _Hours = Field(default=24, description="How many hours the link is valid.")
 
 
 class NewPasskeyLink(BodyModel):
@@ -39,7 +39,7 @@ class NewPasskeyLink(BodyModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"expires_in_hours": 24}
 
-    expires_in_hours: _Hours = Field(default=24, description="Lifetime of the link, in hours.")
+    expires_in_hours: _Hours = Field(default=24, description="How many hours the link is valid.")
 
 
 class PasskeyLink(ResponseModel):

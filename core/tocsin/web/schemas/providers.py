@@ -53,7 +53,7 @@ class DriftedField(ResponseModel):
     expected: str = Field(description="Types that the provider understands, separated by `|`.")
     found: str | None = Field(description="Types found instead; null if the field is missing.")
     since: datetime = Field(
-        description="Time of the first record in which the field is missing or has a wrong type."
+        description="Time of the first record in which the field is missing or has the wrong type."
     )
     records: int = Field(description="Number of records sampled since the time in `since`.")
     appeared: list[str] = Field(
@@ -97,10 +97,10 @@ class ProviderItem(ResponseModel):
     plugin: str
     state: str = Field(
         description="`waiting`: no node is reading the provider. `degraded`: a node reads the "
-        "provider, but with the defect in `reason`. `pushed`: the provider only "
-        "receives pushes. `disabled`: a person has stopped the provider. `absent`: "
-        "the provider is not loaded, for the reason in `reason`. `removed`: this "
-        "node's `plugins.toml` no longer contains the provider.",
+        "provider, but with the defect in `reason`. `pushed`: the provider only receives "
+        "pushes. `disabled`: a person has disabled the provider. `absent`: the provider is "
+        "not loaded; `reason` says why. `removed`: this node's `plugins.toml` no longer "
+        "contains the provider.",
         json_schema_extra={"enum": [*incidents.PROVIDER_STATES]},
     )
     stop: CurrentStop | None = Field(description="Current emergency stop, if any.")
@@ -137,7 +137,7 @@ class ProviderChange(StopChange):
         "reason": "The SIEM is overloaded",
     }
 
-    enabled: bool = Field(description="Whether to read the provider and to accept pushes.")
+    enabled: bool = Field(description="Whether Tocsin reads the provider and accepts its pushes.")
 
 
 class ProviderList(ResponseModel):
@@ -197,7 +197,7 @@ class BackfillItem(ResponseModel):
     provider: str
     origin: BackfillOrigin = Field(
         description="`operator`: a person requested the backfill. `lost`: Tocsin started the "
-        "backfill, because an earlier read of the range failed."
+        "backfill because an earlier read of the range failed."
     )
     alert: bool
     state: BackfillState

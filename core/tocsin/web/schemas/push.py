@@ -45,7 +45,7 @@ class PushSummary(ResponseModel):
     )
     changed: int | None = Field(description="Number of changed incidents; null in a 202 response.")
     rejected: int = Field(
-        description="Number of incidents that could not be parsed, or that the sender left out. "
+        description="Number of incidents that could not be parsed or that the sender omitted. "
         "Tocsin quarantines them with the reason."
     )
 

@@ -127,5 +127,5 @@ class Reroute(ResponseModel):
 
     events: int = Field(description="Number of rerouted events.")
     next_since: datetime | None = Field(
-        description="Value of `since` for the next request; null if no events remain."
+        description="Value to send as `since` in the next request; null if no events remain."
     )

@@ -169,8 +169,8 @@ class ScheduleItem(ResponseModel):
     )
     starts_at: datetime | None
     ends_at: datetime | None
-    timeout: str = Field(description="Maximum duration of a run: an ISO 8601 duration.")
-    misfire_grace: str = Field(description="Maximum delay of a run: an ISO 8601 duration.")
+    timeout: str = Field(description="How long a run can take: an ISO 8601 duration.")
+    misfire_grace: str = Field(description="How late a run can start: an ISO 8601 duration.")
     overlap: Overlap
     failure_limit: int | None
     tags: list[str]

@@ -127,7 +127,7 @@ class WriteBackOutcome(ResponseModel):
     run: int
     state: WriteBackState
     attempts: int = Field(description="Number of failed attempts.")
-    reason: str | None = Field(description="Reason for the last failure.")
+    reason: str | None = Field(description="Why the last attempt failed.")
     finished_at: datetime | None
 
 

@@ -68,7 +68,7 @@ class SiemClosure(ResponseModel):
     ticket: str
     state: ClosureState
     failures: int
-    reason: str | None = Field(description="Reason for the last failure.")
+    reason: str | None = Field(description="Why the last attempt failed.")
     created_at: datetime
     finished_at: datetime | None
 

@@ -52,9 +52,7 @@ class StopChange(BodyModel):
         if self.until and self.duration:
             raise ValueError("use `until` or `duration`, not both")
         if self.enabled is not False and (self.until or self.duration or self.reason):
-            raise ValueError(
-                "`until`, `duration` and `reason` describe a stop; set `enabled` to false"
-            )
+            raise ValueError("`until`, `duration` and `reason` require `enabled` to be false")
         return self
 
 

@@ -114,7 +114,7 @@ class SuppressionQuery(QueryModel):
     """Filters and page of suppression rules."""
 
     active: bool | None = Field(
-        default=None, description="If true, only rules that have not ended."
+        default=None, description="If true, the list contains only rules that have not ended."
     )
     limit: Limit = 50
     cursor: cursor_field(LIST) | None = None  # type: ignore[valid-type]
