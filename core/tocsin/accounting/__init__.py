@@ -1,6 +1,7 @@
-"""Accounting: what became of one incident, and of everything in a period.
+"""Accounting for one incident, or for everything that happened in a period.
 
-It records nothing: it reads what the others recorded, and says what that does not explain.
+This package does not record anything. It reads the records of other packages, and reports what
+these records do not explain.
 """
 
 from tocsin.accounting.anomalies import ANOMALY_KINDS

@@ -1,4 +1,4 @@
-"""Anomalies: overdue work that nothing explains."""
+"""Anomalies: overdue work and other states that the records do not explain."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from tocsin.store import (
 from tocsin.store.tables import EPOCH, deliveries, destinations, events, incidents
 
 TOLERANCE = timedelta(minutes=5)
-"""The delay after which due work counts as overdue."""
+"""How long work can be due before it counts as overdue."""
 
 ANOMALY_KINDS = (
     "gap",
@@ -70,9 +70,9 @@ ANOMALY_KINDS = (
 def find_anomalies(
     connection: Connection, period: Period, now: datetime
 ) -> Iterator[dict[str, Any]]:
-    """Yield overdue work: of the incidents of the period, and of all events up to its end.
+    """Yield the anomalies of a period, including events from before the period that are stuck.
 
-    An older event that is stuck now would otherwise appear in the report of no period.
+    Otherwise, an older event that is stuck now would not appear in any report.
     """
     kept_from = load_events_kept_from(connection)  # older events may have been removed
     known = Period(max(period.since, kept_from), max(period.until, kept_from))
@@ -106,12 +106,12 @@ def find_anomalies(
 
 
 def describe_backlog(backlog: IntakeBacklog) -> str:
-    """Return which pushes wait in the intake."""
+    """Return the numbers of the pushes that wait in the intake."""
     return f"intake numbers {backlog.stored + 1} to {backlog.accepted}"
 
 
 def _describe_loss(epoch: Epoch) -> str:
-    """Return what is gone since an epoch began, and why it began."""
+    """Return which incidents were lost when an epoch began, and why it began."""
     found, known = epoch.found_number or 0, epoch.known_number or 0
     if known <= found:
         return str(epoch.reason)
@@ -119,7 +119,7 @@ def _describe_loss(epoch: Epoch) -> str:
 
 
 def _find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the nodes whose clocks differ from the database's now."""
+    """Yield the nodes whose clock currently differs from the database clock."""
     time = load_database_time(connection) or now
     for node in load_clocks(connection, time):
         if abs(node.offset) >= CLOCK_TOLERANCE:
@@ -129,7 +129,7 @@ def _find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[s
 
 
 def _find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[str, Any]]:
-    """Yield the nodes that run and are frozen or stuck now."""
+    """Yield the running nodes that are currently frozen or stuck."""
     for node in find_troubled_nodes(connection, now):
         silent = "no heartbeat: the process is frozen or cannot write to the database"
         stalled = f"stalled loops: {', '.join(node.stalled)}"
@@ -140,7 +140,7 @@ def _find_stuck_nodes(connection: Connection, now: datetime) -> Iterator[dict[st
 def _find_unrouted_events(
     connection: Connection, period: Period, now: datetime
 ) -> Iterator[dict[str, Any]]:
-    """Yield the events that no destination could get: unrouted, or routed before any was there."""
+    """Yield events that are not routed, or were routed while there were no destinations."""
     applied_from = load_applied_from(connection)
     if applied_from != EPOCH:
         detail = "no destination received the event, because no configuration had been applied"
@@ -164,7 +164,7 @@ def represent_anomaly(kind: str, what: str, since: datetime | str, detail: str) 
 
 
 def _select_without_event(period: Period) -> Select[Any]:
-    """Return the query of alerted incidents without an event."""
+    """Return the query for incidents that caused an alert but do not have an event."""
     subject = literal("incident:") + cast(incidents.c.number, String)
     event = exists().where(
         events.c.subject == subject, events.c.event_type == EventType.INCIDENT_ALERT
@@ -178,7 +178,7 @@ def _select_without_event(period: Period) -> Select[Any]:
 
 
 def was_created_in(period: Period) -> ColumnElement[bool]:
-    """Return the condition of incidents first stored in the period."""
+    """Return the condition for incidents that were first stored in the period."""
     return and_(
         incidents.c.updated_at > period.since,  # implied by the next condition, but indexed
         incidents.c.created_at > period.since,
@@ -187,7 +187,7 @@ def was_created_in(period: Period) -> ColumnElement[bool]:
 
 
 def _select_missed(period: Period, applied_from: datetime | None) -> Select[Any]:
-    """Return the query of events that were routed to nobody before anything was applied."""
+    """Return the query for events that were routed before any configuration was applied."""
     return (
         select(events.c.id, events.c.timestamp)
         .where(events.c.timestamp <= period.until, was_missed(applied_from))
@@ -197,7 +197,7 @@ def _select_missed(period: Period, applied_from: datetime | None) -> Select[Any]
 
 
 def _select_unrouted(period: Period, latest: datetime) -> Select[Any]:
-    """Return the query of events up to this time that are not routed, at once of those on hold."""
+    """Return the query for unrouted events that are on hold or older than `latest`."""
     is_overdue = or_(events.c.timestamp <= latest, events.c.routing_error.is_not(None))
     return (
         select(events.c.id, events.c.timestamp, events.c.routing_error)
@@ -208,10 +208,11 @@ def _select_unrouted(period: Period, latest: datetime) -> Select[Any]:
 
 
 def _select_overdue(period: Period, now: datetime) -> Select[Any]:
-    """Return the query of deliveries that could have been attempted and were not.
+    """Return the query for deliveries that could have been attempted but were not.
 
-    A delivery that waits for an older one of its subject, or for its destination's rate limit, is
-    not overdue. A lease moves `due_at` to its end, so an overdue delivery has no valid lease.
+    A delivery is not overdue while it waits for an older delivery with the same subject or for its
+    destination's rate limit. A lease moves `due_at` to its end, so an overdue delivery does not
+    have a valid lease.
     """
     latest = now - TOLERANCE
     older = deliveries.alias("older")
@@ -239,7 +240,7 @@ def _select_overdue(period: Period, now: datetime) -> Select[Any]:
 
 
 def _select_unprobed_destinations(now: datetime) -> Select[Any]:
-    """Return the query of paused destinations whose probe is overdue."""
+    """Return the query for paused destinations whose probe is overdue."""
     latest = now - TOLERANCE
     waits = exists().where(deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
     return select(destinations.c.name, destinations.c.held_until).where(
@@ -251,7 +252,7 @@ def _select_unprobed_destinations(now: datetime) -> Select[Any]:
 
 
 def _select_without_destination(period: Period) -> CompoundSelect[Any]:
-    """Return the query of deliveries to a destination that does not exist."""
+    """Return the query for deliveries to a destination that does not exist."""
     d = deliveries.c
     is_there = exists().where(destinations.c.name == d.destination)
     waiting = select(d.id, d.destination, d.created_at).where(

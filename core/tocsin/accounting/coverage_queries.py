@@ -1,4 +1,4 @@
-"""Queries of the coverage ledger for intervals."""
+"""Queries for intervals in the coverage ledger."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def to_intervals(rows: Iterable[RowMapping]) -> list[Interval]:
 def load_rows_between(
     connection: Connection, after: datetime, up_to: datetime
 ) -> Sequence[RowMapping]:
-    """Return the ledger rows of all streams last extended in this time, in creation order."""
+    """Return the ledger rows that were last extended in this period, in creation order."""
     then = select(coverage).where(_c.finished_at > after, _c.finished_at <= up_to)
     return connection.execute(then.order_by(_c.id)).mappings().all()
 
 
 def load_latest_before(connection: Connection, key: StreamKey, first: Interval) -> list[Interval]:
-    """Return the preceding interval of the same source, none before the first."""
+    """Return the interval before `first` in the same source; an empty list if there is none."""
     earlier = _select_intervals(key, _c.source == first.source, _c.id < first.id)
     return _load_intervals(connection, earlier.order_by(_c.id.desc()).limit(1))
 
@@ -54,7 +54,7 @@ def load_overlapping(
 
 
 def load_ending_at(connection: Connection, key: StreamKey, ends: Sequence[int]) -> list[Interval]:
-    """Return the file intervals of a stream, of any name, that end at these offsets."""
+    """Return the file intervals in a stream that end at these offsets, for all file names."""
     found = []
     for start in range(0, len(ends), _AT_ONCE):
         some = ends[start : start + _AT_ONCE]

@@ -1,4 +1,4 @@
-"""Coverage report of a period."""
+"""Coverage report for a period."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ _COUNTED = ("records", "new", "changed", "rejected")
 
 @dataclass(frozen=True, slots=True)
 class CoverageReport:
-    """Coverage of a period, each item as JSON."""
+    """Coverage in a period, with each item as JSON."""
 
     coverage: list[dict[str, Any]]
-    """Intervals that were read, by source."""
+    """Intervals that Tocsin has read, by source."""
     gaps: list[dict[str, Any]]
     lost: list[dict[str, Any]]
-    """Intervals that were given up and not read since, with the reason."""
+    """Intervals that Tocsin could not read and has not read since, with the reason."""
     passed_over: list[dict[str, Any]]
     """Intervals that were skipped on purpose, with the reason."""
     failures: list[dict[str, Any]]
-    """Failed reads, and whether the stream was read since."""
+    """Failed reads, and whether Tocsin has read the stream since then."""
     silent: list[dict[str, Any]]
-    """Streams whose reads are overdue without a recorded failure."""
+    """Streams whose reads are overdue although no failure is recorded."""
 
     @property
     def quarantined(self) -> int:
-        """The number of records that were quarantined."""
+        """The number of quarantined records."""
         return sum(source["rejected"] for source in self.coverage)
 
 
 def report_coverage(connection: Connection, period: Period) -> CoverageReport:
-    """Return the coverage of the period."""
+    """Return the coverage report for the period."""
     # A row spans at most ROW_SPAN, so these include all rows that were extended at the same time
     around = load_rows_between(connection, period.since - ROW_SPAN, period.until + ROW_SPAN)
     rows = [row for row in around if row["finished_at"] in period]
@@ -85,7 +85,7 @@ def report_coverage(connection: Connection, period: Period) -> CoverageReport:
 def _list_stopped_streams(
     connection: Connection, streams: Iterable[StreamKey], period: Period
 ) -> set[StreamKey]:
-    """Return the streams of providers that were stopped at any time in the period."""
+    """Return the streams of providers that were disabled at any time in the period."""
     stops = list_stops(connection, period.since, period.until, MAX_LISTED)
     stopped = {stop.name for stop in stops if stop.kind is StopKind.PROVIDER}
     return {key for key in streams if key.provider in stopped}
@@ -132,9 +132,10 @@ def _list_gaps(
 def _find_stream_gaps(
     connection: Connection, key: StreamKey, around: Sequence[Interval], period: Period
 ) -> list[Gap]:
-    """Return the gaps of one stream; the ledger is queried further only for suspected gaps.
+    """Return the gaps in one stream.
 
-    Intervals that were read later, or long before, may close gaps of the period.
+    Intervals that were read after the period, or long before it, can close gaps in the period.
+    Only if there seems to be a gap, the function queries the ledger for such intervals.
     """
     reported_ids = {interval.id for interval in around if interval.ended in period}
     known = {interval.id: interval for interval in around}

@@ -1,4 +1,4 @@
-"""Delivery outcomes of the events of a period."""
+"""Delivery outcomes of the events in a period."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_ROUTED = "not-routed"
 _NO_DESTINATION = "no-destination"
 _SUPPRESSED = "suppressed"
 EVENT_OUTCOMES = (*_STATE_OUTCOMES, _SUPPRESSED, _NO_DESTINATION, _NOT_ROUTED)
-"""The outcomes of an event: the state of its worst delivery, or why it has none.
+"""The outcomes of an event: its worst delivery's state, or why it does not have a delivery.
 
 A suppressed event may have deliveries to observer plugins. While one of them has not arrived, the
 outcome is the state of that delivery.
@@ -38,7 +38,7 @@ outcome is the state of that delivery.
 _RANK = case({state: rank for rank, state in enumerate(_STATES)}, value=SHOWN_STATE)
 _IS_THERE = destinations.c.name == deliveries.c.destination
 IS_EVENT = events.c.event_type.in_(list(EventType))
-"""Not a change: it is no event that a receiver is to get."""
+"""Condition for events, as opposed to changes."""
 IS_CHANGE = events.c.event_type.in_(list(ChangeType))
 _joined = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoin(
     destinations, _IS_THERE
@@ -47,7 +47,7 @@ _joined = events.join(deliveries, deliveries.c.event_id == events.c.id).outerjoi
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcomes:
-    """Delivery of the events of a period."""
+    """How the events in a period were delivered."""
 
     events: dict[str, int]
     """The number of events by outcome."""
@@ -56,7 +56,7 @@ class DeliveryOutcomes:
     destinations: list[dict[str, Any]]
     """The number of deliveries of each destination by state."""
     not_arrived: list[dict[str, Any]]
-    """The oldest deliveries that have not arrived, and why."""
+    """The oldest deliveries that have not arrived, with the reasons."""
 
     @property
     def not_arrived_total(self) -> int:
@@ -66,7 +66,7 @@ class DeliveryOutcomes:
 
 
 def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutcomes:
-    """Return the delivery outcomes of the events of the period."""
+    """Return the delivery outcomes of the events in the period."""
     return DeliveryOutcomes(
         events=count_events(connection, *_within_period(period), IS_EVENT),
         changes=count_events(connection, *_within_period(period), IS_CHANGE),
@@ -86,7 +86,7 @@ def summarize_deliveries(connection: Connection, period: Period) -> DeliveryOutc
 
 
 def select_missing(period: Period) -> Select[Any]:
-    """Return the query of the deliveries of events that have not arrived."""
+    """Return the query for deliveries of events that have not arrived."""
     return (
         select(*STATUS_COLUMNS, events.c.event_type, events.c.timestamp)
         .select_from(_joined)
@@ -136,7 +136,8 @@ def count_events(connection: Connection, *conditions: ColumnElement[bool]) -> di
 def classify_event(*, routed: bool, on_hold: bool, suppressed: bool, worst: int | None) -> str:
     """Return the outcome of an event.
 
-    From the rank of its worst delivery, None without any; `on_hold` if the event itself is.
+    `worst` is the rank of its worst delivery, or None if it does not have one. `on_hold` says
+    whether the event itself is on hold.
     """
     if suppressed and worst in {None, rank_state(DELIVERED)}:
         return _SUPPRESSED

@@ -23,7 +23,7 @@ from tocsin.model import ChangeType
 from tocsin.store.tables import attempts, deliveries, destinations, events
 
 MAX_CHANGES = 50
-"""The number of changes of an incident in a trace, the newest; the others are counted."""
+"""How many of an incident's newest changes a trace lists; it only counts the others."""
 _EVENT = tuple(
     events.c[name]
     for name in (
@@ -34,10 +34,10 @@ _EVENT = tuple(
 
 
 def load_incident_events(connection: Connection, number: int) -> dict[str, Any]:
-    """Return the members `events`, `changes` and `earlier_changes` of the trace of an incident.
+    """Return the members `events`, `changes` and `earlier_changes` of an incident's trace.
 
-    The oldest event and the oldest change are first. `earlier_changes` counts the changes before
-    the newest MAX_CHANGES by outcome.
+    Events and changes are in order, oldest first. `earlier_changes` counts, by outcome, the
+    changes before the newest MAX_CHANGES.
     """
     is_about = events.c.subject == f"incident:{number}"
     happened = select(*_EVENT).where(is_about, IS_EVENT).order_by(events.c.id)
@@ -69,7 +69,7 @@ def load_incident_events(connection: Connection, number: int) -> dict[str, Any]:
 def load_session_events(
     connection: Connection, ids: Iterable[str]
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Return the members `events` and `changes` of each session, the oldest first."""
+    """Return the members `events` and `changes` of each session, oldest first."""
     sessions = {f"session:{id_}": id_ for id_ in ids}
     about = select(*_EVENT).where(events.c.subject.in_(list(sessions)), IS_EVENT | IS_CHANGE)
     rows = connection.execute(about.order_by(events.c.id)).mappings().all()
@@ -95,7 +95,7 @@ def _represent_change(
     its_deliveries: Sequence[dict[str, Any]],
     objects: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return a change with its changed members, each with its value before and after."""
+    """Return a change with the old and new value of each changed member."""
     members = [{"name": name, **values} for name, values in (changed or {}).items()]
     return _represent_event(row, its_deliveries) | {"members": members, "objects": objects}
 
@@ -138,7 +138,7 @@ def _load_deliveries(connection: Connection, of: Sequence[str]) -> dict[str, lis
 
 
 def _load_objects(connection: Connection, of: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the remote objects of the deliveries of these changes, by change."""
+    """Return the remote objects that the deliveries of these changes updated, by change."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     if not of:
         return found

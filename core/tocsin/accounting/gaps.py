@@ -1,9 +1,9 @@
-"""Unread gaps between the intervals that were read, as a pure function.
+"""Search for gaps between the intervals that were read, as a pure function.
 
-In a feed, the time between an interval and those read before it must lie in some interval,
-whenever that was read; backfills create no gaps. Of a file, the ledger stores only the name, which
-successive contents share: an interval must start at the first byte, or where another interval of
-the same stream ended, under any name.
+In a feed, the time between an interval and the intervals that were read before it must lie in some
+interval, no matter when that interval was read. Backfills do not create gaps. For a file, the
+ledger stores only the name, and successive files can have the same name. An interval must therefore
+start at the first byte or where another interval of the same stream ended, under any name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """An unread part of a source, from `start` to the start of the interval `before`."""
+    """A part of a source that was not read, from `start` to the start of `before`."""
 
     start: int
     before: Interval
@@ -31,7 +31,7 @@ class Gap:
 
 @dataclass(slots=True)
 class _Series:
-    """Intervals that must be contiguous, and their end."""
+    """Intervals without gaps between them, and their common end."""
 
     intervals: list[Interval] = field(default_factory=list)
     end: int = 0
@@ -41,11 +41,11 @@ class _Series:
         self.end = max(self.end, interval.end)
 
     def is_continued_by(self, interval: Interval) -> bool:
-        """Whether the interval starts where one of these ends; otherwise the content differs."""
+        """Whether the interval starts where one of these ends; if not, it is another file's."""
         return any(known.end == interval.start for known in self.intervals)
 
     def gaps(self) -> Iterator[Gap]:
-        """Yield the gap before each interval, unless it was the earliest when it was read."""
+        """Yield the gap before each interval that was not the earliest one when it was read."""
         ordered = sorted(self.intervals, key=attrgetter("start", "id"))
         end, oldest = ordered[0].end, None
         for interval in ordered:
@@ -58,9 +58,9 @@ class _Series:
 
 
 def find_gaps(intervals: Iterable[Interval], reported_ids: Container[int]) -> list[Gap]:
-    """Return the gaps before those intervals of one stream whose IDs are `reported_ids`.
+    """Return the gaps in one stream that come before the intervals with `reported_ids`.
 
-    The other intervals only close gaps; gaps before them are not reported.
+    The other intervals can close gaps, but gaps before them are not reported.
     """
     ordered = sorted(intervals, key=attrgetter("id"))
     files = [interval for interval in ordered if interval.unit == BYTES]
@@ -77,7 +77,7 @@ def _group_feeds(intervals: Iterable[Interval]) -> Iterable[_Series]:
 
 
 def _group_files(intervals: Sequence[Interval], reported_ids: Container[int]) -> list[_Series]:
-    """Separate successive contents of one file name, in the order of their reads."""
+    """Separate the successive files with the same name, in the order of their reads."""
     runs: list[_Series] = []
     latest: dict[str, _Series] = {}
     ends = {0}
@@ -98,7 +98,7 @@ def _group_files(intervals: Sequence[Interval], reported_ids: Container[int]) ->
 
 
 def _may_continue(earlier: Iterable[Interval], interval: Interval) -> bool:
-    """Whether an interval that was still growing then may have ended where this one starts."""
+    """Whether another interval that was still growing may have ended where this one starts."""
     return any(
         other.start <= interval.start <= other.end and other.ended > interval.began
         for other in earlier

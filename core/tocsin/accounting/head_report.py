@@ -1,4 +1,4 @@
-"""Head of the database, compared with the heads that are kept outside of it."""
+"""Comparison of the database's head with the heads that are stored outside the database."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tocsin.store import Epoch, HeadFile, StoredHead, find_rollback, load_epochs
 
 
 def report_head(connection: Connection, file: HeadFile) -> dict[str, Any]:
-    """Return the JSON of the database's epochs and head, and of the stored heads.
+    """Return the database's epochs and head and the stored heads, as JSON.
 
-    An empty `unaccounted` means that the database holds all that is known of it. Raises
-    OperatorError where the file cannot be read, or holds no head of this database.
+    If `unaccounted` is empty, the database is not behind any stored head. Raises OperatorError if
+    the file cannot be read or does not contain a head of this database.
     """
     history = load_epochs(connection)
     stored = file.load(history)

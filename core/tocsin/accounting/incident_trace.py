@@ -1,4 +1,4 @@
-"""Trace of one incident: coverage, alert, events, deliveries, investigations."""
+"""Trace of one incident: coverage, alert, events, deliveries and investigations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tocsin.stops import StopKind, list_stops
 from tocsin.store.tables import coverage, incidents, relations, sessions, write_backs
 
 MAX_INVESTIGATIONS = 20
-"""The number of investigations in a trace, the newest first."""
+"""The maximum number of investigations in a trace, newest first."""
 _SESSION = (
     *("id", "schedule_id", "query", "status", "title", "verdict", "risk_score", "error"),
     "created_by",
@@ -29,10 +29,10 @@ _WRITTEN_MOMENTS = ("created_at", "finished_at")
 
 
 def load_investigations(connection: Connection, number: int) -> list[dict[str, Any]]:
-    """Return the investigations that examined an incident, the newest first.
+    """Return the investigations that examined an incident, newest first.
 
-    Each has the events and changes about it, and the write-backs to the incident, written or
-    pending.
+    Each investigation includes the events and changes about it, and its finished and pending
+    write-backs to the incident.
     """
     columns = [sessions.c[name] for name in (*_SESSION, *_MOMENTS)]
     query = select(*columns).where(sessions.c.id.in_(_select_sessions(number)))
@@ -55,7 +55,7 @@ def load_investigations(connection: Connection, number: int) -> list[dict[str, A
 
 
 def _select_sessions(number: int) -> Any:
-    """Return the query of the sessions that examined an incident."""
+    """Return the query for sessions that examined an incident."""
     return select(relations.c.source_value).where(
         relations.c.target_value == str(number),
         relations.c.target_kind == NodeKind.INCIDENT,
@@ -100,7 +100,7 @@ ALERT_WORDS = {
 
 
 def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None:
-    """Return the JSON trace of an incident, None for an unknown number."""
+    """Return the trace of an incident as JSON, or None if the number is unknown."""
     query = select(incidents).where(incidents.c.number == number)
     incident = connection.execute(query).mappings().one_or_none()
     if incident is None:
@@ -125,7 +125,7 @@ def trace_incident(connection: Connection, number: int) -> dict[str, Any] | None
 def _list_stops(
     connection: Connection, incident: RowMapping, events: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the stops that delayed the read of an incident or a delivery of these events."""
+    """Return the emergency stops that delayed reading the incident or delivering these events."""
     since = min(incident["occurred_at"], incident["created_at"])
     found = [stop.represent_history() for stop in list_stops(connection, since, None, MAX_LISTED)]
     provider = StopKind.PROVIDER, incident["provider"]

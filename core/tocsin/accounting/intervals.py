@@ -1,4 +1,4 @@
-"""Intervals of a source, and the period of an account."""
+"""Intervals of a source, and the period that a report covers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 LONGEST_PERIOD = timedelta(days=31)
-"""The longest period of one report, which bounds its cost."""
+"""The longest period of a report; this limit bounds the cost of the report."""
 MAX_LISTED = 1_000
-"""The number of items listed of each kind, the oldest first."""
+"""The maximum number of items that a report lists of each kind, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of one source, from `start` up to, not including, `end`."""
+    """An interval of one source, from `start` (inclusive) to `end` (exclusive)."""
 
     id: int
     source: str
@@ -21,16 +21,16 @@ class Interval:
     start: int
     end: int
     began: datetime
-    """The time of its first read."""
+    """When the interval was first read."""
     ended: datetime
-    """The time of its last read."""
+    """When the interval was last read."""
     past: bool = False
-    """Whether a backfill read it: backfills close gaps and create none."""
+    """Whether a backfill read the interval; backfills close gaps but do not create them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """After `since`, up to and including `until`, so that adjacent periods do not overlap."""
+    """A period from `since` (exclusive) to `until` (inclusive); adjacent ones do not overlap."""
 
     since: datetime
     until: datetime

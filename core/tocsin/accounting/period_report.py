@@ -1,4 +1,4 @@
-"""Account of a period."""
+"""Report for a period, as in `tocsin prove`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tocsin.store.tables import incidents, removed_incidents
 
 
 def report_period(connection: Connection, period: Period, now: datetime) -> dict[str, Any]:
-    """Return the JSON report of the period.
+    """Return the report for the period as JSON.
 
-    An empty `unaccounted` means that everything has arrived, is pending, or is held for a recorded
-    reason. Long lists hold MAX_LISTED items of each kind, those that were found first.
+    If `unaccounted` is empty, everything has arrived, is pending, or is on hold for a recorded
+    reason. Each list contains at most MAX_LISTED items of each kind, those that were found first.
     """
     reading = report_coverage(connection, period)
     arrivals = summarize_deliveries(connection, period)
@@ -87,7 +87,7 @@ def _list_unread(reading: CoverageReport) -> Iterator[dict[str, Any]]:
 
 
 def _list_waiting(connection: Connection) -> list[dict[str, Any]]:
-    """Return the pushes that were accepted and are not stored yet, by provider."""
+    """Return the pushes that the intake accepted but Tocsin has not stored, by provider."""
     return [
         {
             "provider": backlog.provider,
@@ -118,9 +118,10 @@ def _describe_extent(interval: dict[str, Any]) -> str:
 
 
 def _count_incidents(connection: Connection, period: Period) -> dict[str, int]:
-    """Return the number of incidents first stored in the period, by alert outcome.
+    """Return how many incidents were first stored in the period, by alert outcome.
 
-    They include those that retention has removed since; `removed` counts these, if there are any.
+    The numbers include incidents that retention has removed since then. If there are any,
+    `removed` counts them separately.
     """
     by_outcome = (
         select(incidents.c.alert_outcome, func.count())

@@ -1,4 +1,4 @@
-"""Stalled streams: overdue reads without a recorded failure."""
+"""Stalled streams, whose reads are overdue although no failure is recorded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tocsin.incidents import BYTES, CoverageOutcome, StreamKey
 from tocsin.store.tables import coverage, providers, stream_positions
 
 STALL_TOLERANCE = timedelta(hours=1)
-"""The delay after which a time-based stream counts as stalled."""
+"""How long a read can be overdue before a time-based stream counts as stalled."""
 MAX_MISSED_READS = 3
-"""The same for streams that are rarely read, in intervals of their reads."""
+"""The same limit for streams that are rarely read, as a number of read intervals."""
 REMOVED_PROVIDER_WINDOW = timedelta(days=7)
-"""The time for which the streams of a removed provider are reported."""
+"""How long reports contain the streams of a removed provider."""
 
 
 def load_last_reads(connection: Connection) -> dict[StreamKey, datetime]:
-    """Return the time of the last read of every known stream."""
+    """Return when each known stream was last read."""
     table = stream_positions.c
     rows = connection.execute(select(table.provider, table.stream, table.updated_at))
     return {StreamKey(row.provider, row.stream): row.updated_at for row in rows}
@@ -34,9 +34,9 @@ def find_stalled_streams(
     excused: Container[StreamKey],
     period: Period,
 ) -> list[dict[str, Any]]:
-    """Return the JSON of the streams whose last `read` is overdue, except the `excused` ones.
+    """Return, as JSON, the streams whose last `read` is too long ago, except `excused` ones.
 
-    A file that does not grow is not read, so only time-based streams can stall.
+    Only time-based streams can stall, because Tocsin does not read a file that does not grow.
     """
     earliest = min(period.since, period.until - REMOVED_PROVIDER_WINDOW)
     tolerances = _load_tolerances(connection, read)
@@ -52,7 +52,7 @@ def find_stalled_streams(
 def _load_tolerances(
     connection: Connection, streams: Iterable[StreamKey]
 ) -> Mapping[StreamKey, timedelta]:
-    """Return the tolerated delay of each stream of known providers."""
+    """Return how long each stream of a known provider can be overdue."""
     table = providers.c
     rows = connection.execute(select(table.name, table.poll_ms, table.stream_intervals_ms))
     known = {row.name: row for row in rows}

@@ -1,4 +1,4 @@
-"""Triage in a period: who changed how many incidents, and with which dispositions."""
+"""Triage in a period: how many incidents each author changed, and their dispositions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tocsin.model import IncidentDisposition
 from tocsin.store.tables import incident_changes, incident_triage, incidents
 
 _SKEW = timedelta(hours=1)
-"""A change by a node whose clock is behind can set back `updated_at` by less than this."""
+"""Upper bound by which a node whose clock is behind can set `updated_at` back."""
 
 
 def summarize_triage(connection: Connection, period: Period) -> dict[str, Any]:
-    """Return the number of triage changes in the period, by author, and of dispositions.
+    """Return the numbers of triage changes by author, and of dispositions, in the period.
 
     A disposition counts if it was set in the period and is still the incident's disposition.
     """
