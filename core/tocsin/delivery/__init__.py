@@ -1,4 +1,4 @@
-"""Delivery: which destinations an event concerns, and bringing it there."""
+"""Delivery: routing of events to destinations, and sending them there."""
 
 from tocsin.delivery.destination_services import DestinationServices
 from tocsin.delivery.destinations.catalog import ChannelOffer

@@ -58,7 +58,7 @@ def describe_status(row: RowMapping) -> dict[str, Any]:
 
 
 def _reason(row: RowMapping) -> str | None:
-    """Return why it is not delivered; None if it is, or if it waits for its first attempt."""
+    """Return why a delivery has not arrived; None if it has, or before its first attempt."""
     if row["state"] != PENDING or row["shown"] != ON_HOLD:
         return None if row["state"] == DELIVERED else row["reason"]
     if row["destination_state"] is None:
@@ -77,7 +77,7 @@ def _reason(row: RowMapping) -> str | None:
 
 
 def _due_at(row: RowMapping) -> str | None:
-    """Return the time of the next attempt; None if time does not decide it."""
+    """Return the time of the next attempt; None if it does not depend on time alone."""
     is_served = row["destination_state"] in (DestinationState.ACTIVE, DestinationState.PAUSED)
     if row["state"] != PENDING or not is_served:
         return None

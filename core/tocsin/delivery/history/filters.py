@@ -20,12 +20,12 @@ _END = datetime.max.replace(tzinfo=UTC)
 SOURCE = deliveries.join(events, events.c.id == deliveries.c.event_id).outerjoin(
     destinations, destinations.c.name == deliveries.c.destination
 )
-"""Joined tables that the conditions of this module refer to."""
+"""The joined tables that the conditions in this module refer to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryFilter:
-    """Criteria for deliveries; None means any."""
+    """Criteria for deliveries; None matches all deliveries."""
 
     destination: str | None = None
     event_type: DeliveryType | None = None
@@ -53,8 +53,8 @@ class DeliveryFilter:
 def matches_shown_state(state: DeliveryState) -> ColumnElement[bool]:
     """Return the condition that a delivery is shown in this state.
 
-    The few deliveries that wait are looked up first by their own index, then sorted: the cost
-    depends on the backlog, not on the history.
+    The database looks up the few waiting deliveries in their own index and then sorts them, so the
+    cost depends on the size of the backlog and not on the history.
     """
     active = select(destinations.c.name).where(destinations.c.state == DestinationState.ACTIVE)
     ids = select(deliveries.c.id).correlate(None)
@@ -69,11 +69,11 @@ def matches_shown_state(state: DeliveryState) -> ColumnElement[bool]:
 
 
 class NoSuchDestinationError(TocsinError):
-    """No destination ever had this name."""
+    """There has never been a destination with this name."""
 
 
 def require_destination(connection: Connection, name: str) -> None:
-    """Raise NoSuchDestinationError, with the most similar name, for an unknown destination."""
+    """Raise NoSuchDestinationError for an unknown name, and suggest the most similar one."""
     known = connection.scalars(select(destinations.c.name).order_by(destinations.c.name)).all()
     if name not in known:
         raise NoSuchDestinationError(

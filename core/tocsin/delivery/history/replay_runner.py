@@ -1,7 +1,8 @@
 """Replays of single deliveries, and the runner of bulk replays.
 
-Events keep their IDs. A batch moves its replay's position in the transaction that makes its
-deliveries due: an interrupted replay continues where it was, on any node, and sends nothing twice.
+Events keep their IDs. The transaction that makes a batch of deliveries due also advances the
+replay's position. An interrupted replay can therefore continue on any node where it stopped, and
+does not replay any delivery twice.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _POLL = timedelta(seconds=1)
 
 
 class NoSuchDeliveryError(TocsinError):
-    """No delivery has this ID."""
+    """There is no delivery with this ID."""
 
 
 class NotReplayableError(TocsinError):
-    """The delivery cannot be replayed now; the text gives the reason."""
+    """The delivery cannot be replayed now; the message contains the reason."""
 
 
 def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> str:
@@ -110,7 +111,7 @@ def replay_batch(
 
 
 def _acquire_replay(connection: Connection, replay_id: str | None) -> RowMapping | None:
-    """Lock and return a running replay that no other node has."""
+    """Lock and return a running replay that no other node is working on."""
     running = select(replays).where(replays.c.state == literal_column(f"'{ReplayState.RUNNING}'"))
     if replay_id is not None:
         one = running.where(replays.c.id == replay_id).with_for_update()
@@ -149,7 +150,7 @@ def _requeue_batch(
 
 
 class ReplayRunner:
-    """Runs waiting replays batch by batch, together with the other nodes."""
+    """Runs waiting replays in batches, together with the other nodes."""
 
     def __init__(self, database: Database, clock: Clock, notifiers: Notifiers) -> None:
         self._database = database
@@ -157,7 +158,7 @@ class ReplayRunner:
         self._notifiers = notifiers
 
     async def run(self) -> None:
-        """Replay until cancelled."""
+        """Run replays until canceled."""
         await run_forever(self._step, self._clock, "replaying")
 
     async def _step(self) -> None:
@@ -165,7 +166,7 @@ class ReplayRunner:
             await self._notifiers[REPLAYS].wait(_POLL)
 
     async def replay_waiting(self) -> bool:
-        """Run one batch, notify the workers concerned, and return whether there was one."""
+        """Run one batch, notify its workers, and return whether there was one."""
         batch = await self._database.write(replay_batch, self._clock.now())
         if batch is None:
             return False

@@ -36,14 +36,14 @@ class ReplayState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayScope:
-    """Deliveries that a replay covers."""
+    """The deliveries that a replay covers."""
 
     state: DeliveryState
     wanted: DeliveryFilter
     last: str
-    """Last delivery that matched at creation, or empty."""
+    """ID of the last delivery that matched when the replay was created, or empty."""
     finished_by: datetime
-    """Latest `finished_at` among them; deliveries that finish later are not covered."""
+    """Latest `finished_at` of these deliveries; the replay skips deliveries that finish later."""
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the conditions on rows of `SOURCE`."""
@@ -84,7 +84,7 @@ class ReplayExtent:
     scope: ReplayScope
     total: int
     first: str
-    """First delivery that matches, or empty."""
+    """ID of the first delivery that matches, or empty."""
 
 
 def replayable_condition(state: DeliveryState, wanted: DeliveryFilter) -> list[ColumnElement[bool]]:
@@ -115,7 +115,7 @@ def measure_replay(
 def create_replay(
     connection: Connection, extent: ReplayExtent, by: str, now: datetime
 ) -> dict[str, Any]:
-    """Store a replay for the nodes to run, and return it as shown."""
+    """Store a replay, which the nodes then run, and return it as shown."""
     row = {
         "id": new_id("rpl"),
         "filter": extent.scope.to_json(),
@@ -134,7 +134,7 @@ def create_replay(
 
 
 def cancel_replay(connection: Connection, replay_id: str, now: datetime) -> bool:
-    """Stop a replay at its position, and return whether it was running."""
+    """Stop a replay where it is, and return whether it was running."""
     running = update(replays).where(
         replays.c.id == replay_id, replays.c.state == ReplayState.RUNNING
     )

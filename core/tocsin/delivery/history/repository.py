@@ -31,7 +31,7 @@ class DeliveryPage:
     deliveries: list[dict[str, Any]]
     total: int
     exact: bool
-    """False if more than `total` match."""
+    """False if more deliveries than `total` match."""
     next: str | None
     """Value of `before` for the next page; None on the last page."""
 
@@ -86,7 +86,7 @@ def list_attempts(connection: Connection, delivery_id: str) -> list[dict[str, An
 
 
 def represent_attempt(row: RowMapping) -> dict[str, Any]:
-    """Return an attempt as shown, with the response as truncated when stored."""
+    """Return an attempt as shown, with the response, which was truncated when it was stored."""
     return summarize_attempt(row) | {"response": row["response"].decode("utf-8", "replace")}
 
 
@@ -117,7 +117,7 @@ def _represent(row: RowMapping) -> dict[str, Any]:
 
 
 class StoredAttemptLog:
-    """The `tocsin.AttemptLog` over the database."""
+    """A `tocsin.AttemptLog` that reads from the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

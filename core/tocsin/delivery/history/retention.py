@@ -64,7 +64,7 @@ def remove_events(
 
 
 def _goes_by_row(months: Sequence[PartitionMonth], before: datetime) -> ColumnElement[bool]:
-    """Return the condition of events that are removed before their month can be dropped.
+    """Return the condition for events to remove before their month can be dropped.
 
     These are events from before partitions, those of months that should have been dropped, and
     those of no month.
@@ -181,7 +181,7 @@ def _finished_events(
 def _load_deliveries(
     connection: Connection, event_ids: Sequence[str]
 ) -> Mapping[str, list[RowMapping]]:
-    """Return the deliveries of each event, locked until the transaction ends."""
+    """Return the deliveries of each event; lock them until the transaction ends."""
     query = (
         select(deliveries)
         .where(deliveries.c.event_id.in_(event_ids))
@@ -203,7 +203,7 @@ def _archive_lines(
     old: Sequence[RowMapping],
     of_event: Mapping[str, Sequence[RowMapping]],
 ) -> Iterator[tuple[date, dict[str, Any]]]:
-    """Yield a line for each event, with the day of its file."""
+    """Yield an archive line for each event, with the date of the file to write it to."""
     ids = [event["id"] for event in old]
     query = select(attempts).where(attempts.c.delivery_id.in_(_select_delivery_ids(ids)))
     tried: dict[str, list[dict[str, Any]]] = defaultdict(list)

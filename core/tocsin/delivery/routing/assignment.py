@@ -1,4 +1,4 @@
-"""Assignment of shards to the nodes that route, so that they seldom work on the same events."""
+"""Assignment of shards to routing nodes, so that they rarely work on the same events."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from tocsin.store import Database, find_nodes_with_role
 
 _REFRESH_SECONDS = 2.0
 _PATIENCE = timedelta(seconds=10)
-"""The age at which an event is routed by any node: its own may be busy or frozen."""
+"""The age from which any node routes an event, because its own may be busy or frozen."""
 _LOOK_AROUND_SECONDS = 5.0
 
 
 class ShardAssignment:
-    """The shards of one node.
-
-    It only saves work: locks keep the order of events on all nodes.
-    """
+    """The shards of one node. They only save work; locks keep events in order on all nodes."""
 
     def __init__(self, database: Database, node: int, role: str) -> None:
         self._database = database
@@ -59,9 +56,9 @@ class ShardAssignment:
 
 
 def find_ready(connection: Connection, routed: list[Event]) -> list[Event]:
-    """Return the events before the first that has to wait for others of related subjects.
+    """Return the events before the first one that has to wait for events on related subjects.
 
-    Those belong to other shards, and another node is about to route them.
+    These other events belong to other shards, and another node is about to route them.
     """
     related = {subject for event in routed for subject in event.related}
     if not related:

@@ -1,7 +1,7 @@
-"""Hold on routing until a configuration was applied.
+"""Hold on routing until a configuration has been applied.
 
-On a database that nodes share, only `tocsin apply` stores the destinations of `plugins.toml`. An
-event that is routed earlier concerns nobody, and nothing sends it later.
+With a shared database, only `tocsin apply` stores the destinations from `plugins.toml`. If Tocsin
+routed an event earlier, it would not find any destination, and would never send the event.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _log = structlog.get_logger()
 
 
 def load_applied_from(connection: Connection) -> datetime | None:
-    """Return the time from which on a configuration was applied; None if none ever was.
+    """Return when a configuration was first applied, or None if none has been applied yet.
 
-    Events of an earlier time may have been routed while there were no destinations. It is the epoch
-    if there are no such events.
+    Earlier events may have been routed while there were no destinations. If there are no such
+    events, the function returns the Unix epoch.
     """
     query = select(sequences.c.value).where(sequences.c.name == _APPLIED_FROM)
     value = connection.execute(query).scalar()
@@ -35,15 +35,15 @@ def load_applied_from(connection: Connection) -> datetime | None:
 
 
 def find_routing_hold(connection: Connection) -> str | None:
-    """Return why events wait, with the remedy; None once any configuration was applied.
+    """Return why events are waiting and what to do, or None if a configuration was applied.
 
-    A configuration without destinations counts, too.
+    A configuration without destinations also counts.
     """
     return _NOT_APPLIED if load_applied_from(connection) is None else None
 
 
 def record_application(connection: Connection) -> None:
-    """Record that a configuration was applied, so that events are routed; nothing if one was."""
+    """Record that a configuration was applied, unless one is recorded; routing then begins."""
     if load_applied_from(connection) is None:
         missed = select(events.c.timestamp).where(was_missed(None))
         latest = connection.scalar(missed.order_by(events.c.timestamp.desc()).limit(1))
@@ -53,7 +53,7 @@ def record_application(connection: Connection) -> None:
 
 
 def was_missed(applied_from: datetime | None) -> ColumnElement[bool]:
-    """Return the condition of events that were routed to nobody before anything was applied."""
+    """Return the condition for events that were routed before any configuration was applied."""
     delivery = exists().where(deliveries.c.event_id == events.c.id)
     is_suppressed = events.c.suppressed_by.is_not(None)
     routed = and_(events.c.routed.is_(True), ~is_suppressed, ~delivery)
@@ -70,7 +70,7 @@ def count_missed_events(connection: Connection) -> int:
 
 
 def release_missed_events(connection: Connection) -> int:
-    """Have missed events routed by what is applied now, and return their number."""
+    """Route missed events again, by the applied configuration, and return their number."""
     missed = update(events).where(was_missed(load_applied_from(connection)))
     count: int = connection.execute(missed.values(routed=False)).rowcount
     _store(connection, EPOCH)
@@ -87,7 +87,7 @@ def _store(connection: Connection, moment: datetime) -> None:
 
 
 def log_application(*, before: bool | None, now: bool) -> None:
-    """Log that routing begins or ends to wait until a configuration is applied."""
+    """Log when routing starts or stops waiting for a configuration."""
     if now and before is False:
         _log.info("configuration applied; routing waiting events")
     elif not now and before is None:

@@ -43,7 +43,7 @@ class Route:
     providers: frozenset[str] = frozenset()
     when: str | None = None
     changes: frozenset[ChangeType] = frozenset()
-    """The changes that it follows."""
+    """The types of changes that the destination follows."""
 
     @classmethod
     def of(cls, destination: Destination) -> Self:
@@ -81,7 +81,7 @@ class Route:
         return None if self.when is None else Condition(self.when)
 
     def takes(self, event: Event) -> bool:
-        """Return whether the event goes to the destination; raises `AllowanceExhausted`."""
+        """Return whether the destination receives the event; raises `AllowanceExhausted`."""
         if isinstance(event.event_type, ChangeType):
             return is_wanted_change(event, self.changes, self.destination, self.providers)
         if event.event_type not in self.events:
@@ -96,7 +96,7 @@ class Route:
         return data["severity"] in self._severities
 
     def _fulfils(self, event: Event, condition: Condition) -> bool:
-        """Return whether the condition holds; the event passes if it cannot be evaluated."""
+        """Return whether the condition is true; if it causes an error, the event passes."""
         try:
             return condition.holds(event.variables())
         except AllowanceExhausted:
@@ -109,7 +109,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class CurrentRoutes:
-    """Routes of the destinations that receive events, and suppression rules, when last read."""
+    """Routes of the destinations that receive events, and suppression rules, as last read."""
 
     revisions: Sequence[tuple[str, int]]
     routes: Sequence[Route]
@@ -128,7 +128,7 @@ class Routes:
         self._current: CurrentRoutes | None = None
 
     def current(self, connection: Connection, now: datetime) -> CurrentRoutes:
-        """Return the routes, as they were read last or else as they are."""
+        """Return the cached routes, or read them if there are none."""
         if self._current is None:
             revisions = load_revisions(connection)
             routes = self._load(connection, revisions)
@@ -137,7 +137,7 @@ class Routes:
         return self._current
 
     def forget(self) -> None:
-        """Read the routes again for the next batch."""
+        """Clear the cache, so that the next batch reads the routes again."""
         self._current = None
 
     def _load(self, connection: Connection, revisions: Sequence[tuple[str, int]]) -> list[Route]:
@@ -154,37 +154,37 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """Number of events that were routed, and where their deliveries went."""
+    """How many events were routed, and where their deliveries went."""
 
     count: int
-    """Only 0 where nothing is left, unless events have to wait for others."""
+    """0 only if no events are left or if all of them have to wait for other events."""
     queued: frozenset[str]
-    """Destinations that may have deliveries to claim."""
+    """Destinations for which there may be deliveries to claim."""
     leased: Mapping[str, Sequence[ClaimedDelivery]]
     """Deliveries that were leased to workers of this node, by destination."""
     is_waiting: bool = False
-    """Whether events wait for earlier ones of related subjects, which another node routes."""
+    """Whether events wait for earlier events on related subjects that another node routes."""
 
 
 @dataclass(slots=True)
 class RoutingPlan:
-    """Deliveries of the events of a batch, from the oldest up to where time ended."""
+    """Deliveries for the events in a batch, from the oldest until time ran out."""
 
     routed: list[Event] = field(default_factory=list)
     wanted: list[tuple[Event, str]] = field(default_factory=list)
     on_hold: list[tuple[Event, str, str]] = field(default_factory=list)
-    """Deliveries that could not be decided, with the reason."""
+    """Deliveries whose filters could not be evaluated, with the reasons."""
 
 
 def find_offered(connection: Connection, routed: Sequence[Event]) -> frozenset[tuple[str, str]]:
-    """Return the deliveries that exist already: those of rerouted events to observer plugins."""
+    """Return the deliveries that already exist: of rerouted events, to observer plugins."""
     query = select(deliveries.c.event_id, deliveries.c.destination)
     ids = [event.id for event in routed]
     return frozenset(map(tuple, connection.execute(query.where(deliveries.c.event_id.in_(ids)))))
 
 
 def trace_plan(plan: RoutingPlan, started_ns: int) -> None:
-    """Record a span for each event that was routed."""
+    """Record a tracing span for each routed event."""
     destinations = Counter(event.id for event, _ in plan.wanted)
     for event in plan.routed:
         facts: tracing.Attributes = {

@@ -1,4 +1,4 @@
-"""Rerouting of events that concerned nobody: no destination matched when they were routed."""
+"""Rerouting of events that did not match any destination when they were routed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ReroutedEvents:
 
     count: int
     next_since: datetime | None
-    """The time from which the next batch continues; None if this was the last."""
+    """The time from which the next batch continues, or None if this was the last batch."""
 
 
 def count_unmatched_events(connection: Connection, since: datetime, until: datetime) -> int:
-    """Return the number of events in a period that concerned nobody."""
+    """Return how many events in a period did not match any destination."""
     counted = select(func.count()).select_from(events).where(_is_unmatched(since, until))
     return connection.scalars(counted).one()
 
@@ -35,7 +35,7 @@ def count_unmatched_events(connection: Connection, since: datetime, until: datet
 def reroute_events(
     connection: Connection, since: datetime, until: datetime, *, most: int = BATCH
 ) -> ReroutedEvents:
-    """Have the oldest events of a period that concerned nobody routed to today's destinations.
+    """Route the oldest unmatched events in a period to the current destinations.
 
     Events that a destination has are not among them, so that it may be repeated. Those that match
     no destination again stay as they are.
@@ -55,9 +55,9 @@ def reroute_events(
 
 
 def _is_unmatched(since: datetime, until: datetime) -> ColumnElement[bool]:
-    """Return the condition of routed events without a delivery, but to observer plugins.
+    """Return the condition for routed events without deliveries, except to observer plugins.
 
-    Suppressed events are not among them.
+    The condition excludes suppressed events.
     """
     delivery = exists().where(
         deliveries.c.event_id == events.c.id,

@@ -1,4 +1,4 @@
-"""The loop that turns events into deliveries."""
+"""Routing loop, which turns events into deliveries."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class RoutingBatch:
     routes: Sequence[Route]
     revisions: Sequence[tuple[str, int]]
     is_share: bool
-    """Whether there may be older unrouted events of other shards."""
+    """Whether other shards may contain older unrouted events."""
     suppression: SuppressionMatches
 
     def is_current(self, connection: Connection) -> bool:
-        """Return whether destinations and suppression rules are as they were, by one statement."""
+        """Return, with a single query, whether destinations and suppression rules are unchanged."""
         rows = connection.execute(_SELECT_CURRENT, {"now": self.suppression.at}).all()
         rules = {row.name for row in rows if row.revision is None}
         revisions = {row.name: row.revision for row in rows if row.revision is not None}
@@ -87,7 +87,7 @@ class RoutingBatch:
 
     @property
     def is_quick(self) -> bool:
-        """Whether to match the events takes less time than to begin a thread."""
+        """Whether matching the events takes less time than starting a thread."""
         pairs = len(self.unrouted.events) * len(self.routes)
         return pairs <= _QUICK_PAIRS and all(route.when is None for route in self.routes)
 
@@ -163,7 +163,7 @@ async def _plan_batch(batch: RoutingBatch) -> RoutingPlan:
 
 
 def _match_events(batch: RoutingBatch, stopped: threading.Event) -> RoutingPlan:
-    """Return the deliveries of as many events as time allows."""
+    """Return the deliveries for as many events as there is time for."""
     plan = RoutingPlan()
     begin = monotonic()
     for event in batch.unrouted.events:
@@ -195,7 +195,7 @@ def _choose_vacancies(
     workers: Mapping[str, Worker],
     reserved: Mapping[str, Vacancy],
 ) -> dict[str, Vacancy]:
-    """Return the reserved rooms of workers that serve the revision to which events were routed."""
+    """Return the reserved rooms of workers that serve the revisions used for routing."""
     revisions, wanted = dict(batch.revisions), {to for _, to in plan.wanted}.intersection(reserved)
     return {name: reserved[name] for name in wanted if workers[name].revision == revisions[name]}
 
@@ -268,13 +268,13 @@ def _store_plan(
 
 
 def _batch_size(workers: Mapping[str, Worker]) -> int:
-    """Return the number of events to route, so that free workers can be leased all of them."""
+    """Return how many events to route so that all can be leased to free workers."""
     rooms = [vacancy.most for worker in workers.values() if (vacancy := worker.vacancy)]
     return min(_BATCH, max(_MIN_BATCH, *rooms)) if rooms else _BATCH
 
 
 class Router:
-    """Turns events into deliveries, and notifies the workers."""
+    """Turns events into deliveries and notifies the workers."""
 
     def __init__(
         self,
@@ -304,7 +304,7 @@ class Router:
         self._is_applied: bool | None = None
 
     async def run(self) -> None:
-        """Route until cancelled."""
+        """Route events until canceled."""
         await run_forever(self._step, self._clock, "routing")
 
     async def _step(self) -> None:
@@ -333,7 +333,7 @@ class Router:
         return result.count
 
     async def _wait_for_workers(self) -> Mapping[str, Worker]:
-        """Return the free workers; waits for them where their receivers respond fast."""
+        """Return the free workers; wait for busy ones if their receivers respond fast."""
         if self._pool is None:
             return {}
         is_worth_waiting = self._has_leased or self._pool.is_prompt
@@ -342,7 +342,7 @@ class Router:
         )
 
     async def _look_for_application(self) -> bool:
-        """Return whether a configuration was applied; logs what it begins and ends to wait for."""
+        """Return whether a configuration was applied; log when waiting for it starts and stops."""
         is_applied = await self._database.lookup(load_applied_from) is not None
         log_application(before=self._is_applied, now=is_applied)
         self._is_applied = is_applied

@@ -20,7 +20,7 @@ _SUPPRESSED_TYPES = frozenset({EventType.INCIDENT_ALERT, ChangeType.INCIDENT_CHA
 
 @dataclass(frozen=True, slots=True)
 class IncidentFacts:
-    """The members of an incident that rules match."""
+    """The members of an incident that rules are compared with."""
 
     provider: str
     title: str
@@ -29,12 +29,12 @@ class IncidentFacts:
 
 @dataclass(frozen=True, slots=True)
 class SuppressionRule:
-    """A rule that is active; all its conditions must match, and it has at least one."""
+    """An active rule, with at least one condition; all of its conditions must match."""
 
     name: str
     provider: str | None = None
     title: str | None = None
-    """A pattern for the whole title; `*` stands for any text, and case does not matter."""
+    """A case-insensitive pattern for the whole title, in which `*` stands for any text."""
     entity: str | None = None
     network: IPv4Network | IPv6Network | None = None
     ends_at: datetime | None = None
@@ -85,7 +85,7 @@ def matches_pattern(pattern: str, text: str) -> bool:
 
 
 def load_active_rules(connection: Connection, now: datetime) -> list[SuppressionRule]:
-    """Return the rules that have not ended, the oldest first."""
+    """Return the rules that have not ended, oldest first."""
     return [
         SuppressionRule(
             row["name"],
@@ -101,15 +101,15 @@ def load_active_rules(connection: Connection, now: datetime) -> list[Suppression
 
 @dataclass(frozen=True, slots=True)
 class SuppressionMatches:
-    """The rules at a time, and which of them suppress the events of a batch."""
+    """The rules that apply at a time, and which of them suppress the events in a batch."""
 
     rules: Sequence[SuppressionRule]
     at: datetime
     names: Mapping[str, str]
-    """The name of the first rule that matches, by event ID; not of events without a match."""
+    """The name of the first rule that matches, by event ID, for events that match a rule."""
 
     def excludes(self, event: Event, destination: str) -> bool:
-        """Return whether a rule keeps the event from the destination; never an observer plugin."""
+        """Return whether a rule suppresses the event; observer plugins receive all events."""
         return event.id in self.names and not destination.startswith(OBSERVER_PREFIX)
 
     def record(self, connection: Connection, routed: Iterable[Event]) -> None:
@@ -131,7 +131,7 @@ def match_rules(
 ) -> SuppressionMatches:
     """Return which of the known rules suppress these events, unless they have ended.
 
-    An incident that is no longer stored matches no rule.
+    An incident that is no longer stored does not match any rule.
     """
     rules = [rule for rule in known if rule.ends_at is None or rule.ends_at > now]
     numbers = {

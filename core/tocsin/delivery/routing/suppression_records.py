@@ -16,7 +16,7 @@ MAX_ACTIVE = 200
 
 
 class SuppressionNameTakenError(Exception):
-    """A rule of this name exists; names are not used twice, since events refer to them."""
+    """A rule with this name exists or existed; names are unique because events refer to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def create_suppression(
 
 
 def load_suppression(connection: Connection, name: str) -> RowMapping | None:
-    """Return the row of a rule, None if there is none of this name."""
+    """Return the row of a rule, or None if there is no rule with this name."""
     query = select(suppressions).where(suppressions.c.name == name)
     return connection.execute(query).mappings().one_or_none()
 
@@ -71,7 +71,7 @@ def load_suppression(connection: Connection, name: str) -> RowMapping | None:
 def list_suppressions(
     connection: Connection, limit: int, *, after: str | None, active_at: datetime | None
 ) -> list[Any]:
-    """Return up to `limit` rows by name, after a name; all rules, or those active at a time."""
+    """Return up to `limit` rows, sorted by name; all rules, or those active at a time."""
     query = select(suppressions).order_by(suppressions.c.name).limit(limit)
     if after is not None:
         query = query.where(suppressions.c.name > after)

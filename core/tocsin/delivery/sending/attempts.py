@@ -170,7 +170,7 @@ class AttemptRunner:
     def _judge(
         self, claimed: ClaimedDelivery, error: BaseException
     ) -> tuple[str, AttemptVerdict, str]:
-        """Return outcome, verdict on the receiver and reason of a failure."""
+        """Return the outcome of a failure, the verdict on the receiver and the reason."""
         match error:
             case Refused():
                 return *_refusal_verdict(error), str(error)
@@ -188,9 +188,9 @@ class AttemptRunner:
     def _delay(
         self, claimed: ClaimedDelivery, requested_delay: timedelta | None, error: BaseException
     ) -> timedelta | None:
-        """Return the delay before the next attempt; None if there is none.
+        """Return the delay before the next attempt, or None if there is no next attempt.
 
-        The retry schedule does not advance for a probe, or if nothing was sent.
+        The retry schedule does not advance after a probe, or if nothing was sent.
         """
         if isinstance(error, Refused):
             return None
@@ -208,7 +208,7 @@ class AttemptRunner:
 
 
 def clean_link(url: object, redactor: Redactor) -> str | None:
-    """Return a link to a remote object that is safe to show, else None."""
+    """Return a link to a remote object if it is safe to show, or else None."""
     link = redactor.clean(str(url)[:_LONGEST_CLEANED])
     is_link = link.startswith(("https://", "http://")) and link.isprintable()
     return link if is_link and " " not in link and len(link) <= REMOTE_URL_LIMIT else None
@@ -248,7 +248,7 @@ def _delivery_state(error: BaseException, delay: timedelta | None) -> str:
 
 
 def _clean_status(status: Any) -> int | None:
-    """Return the status of a response; None if the plugin returned no valid one."""
+    """Return the status of a response, or None if the plugin did not return a valid one."""
     is_one = isinstance(status, int) and 0 <= status < _LARGEST_STATUS
     return int(status) if is_one else None  # `HTTPStatus` is stored as a plain integer
 
@@ -261,7 +261,7 @@ def _response_bytes(response: object) -> bytes:
 def log_attempts(
     destination: str, ended: Sequence[AttemptResult], late: Sequence[AttemptResult]
 ) -> None:
-    """Log results: one line for all that succeeded, one for each that did not."""
+    """Log results: one line for all successful attempts, and one for each failed attempt."""
     too_late = {attempt.claimed.identity for attempt in late}
     arrived = []
     for attempt in ended:
@@ -298,7 +298,7 @@ def _log_failure(destination: str, attempt: AttemptResult) -> None:
 
 
 def log_transition(change: DestinationTransition) -> None:
-    """Log that a destination was paused, stopped or resumed."""
+    """Log that a destination was paused, disabled or resumed."""
     after = change.after
     if not change.is_state_change:
         return

@@ -1,4 +1,4 @@
-"""The loops that deliver: one worker for each destination that this node serves."""
+"""Delivery loops: one worker for each destination that this node serves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tocsin.store import LEASE_DURATION, Database
 
 POLL = timedelta(seconds=1)
 IDLE_POLL = HEARTBEAT
-"""Interval at which an idle worker looks by itself; its pool looks for all workers each second."""
+"""How often an idle worker looks for work itself; the pool looks every second for all workers."""
 AHEAD = 8
 """Attempts per concurrent slot whose results are not stored: a crash repeats no more than these."""
 _LEAST_CLAIMS, _MOST_CLAIMS = 8, 32  # per concurrent slot
@@ -39,7 +39,7 @@ _log = structlog.get_logger()
 
 
 class Worker:
-    """Delivers to one destination, in one revision."""
+    """Delivers to one revision of one destination."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Worker:
         )
 
     def render_with(self, renderer: Renderer) -> None:
-        """Use other templates for the attempts that begin from now on."""
+        """Use other templates for attempts that begin from now on."""
         self._attempts.renderer = renderer
 
     async def run(self) -> None:
@@ -113,7 +113,7 @@ class Worker:
 
     @property
     def revision(self) -> int:
-        """The revision of the destination that it serves."""
+        """The destination's revision that this worker serves."""
         return self._limiter.destination.revision
 
     @property
@@ -128,7 +128,7 @@ class Worker:
 
     @property
     def is_prompt(self) -> bool:
-        """Whether routing may lease deliveries to it, and its receiver makes room fast."""
+        """Whether routing can lease deliveries to this worker, and its receiver responds fast."""
         return self._takes_leases and self._most > self._settings.concurrency * _LEAST_CLAIMS
 
     @property
@@ -137,13 +137,13 @@ class Worker:
         return not (needs_claim or self._is_ending or self._is_overloaded)
 
     def reserve(self) -> Vacancy | None:
-        """Return the vacancy, and claim nothing for its room until `leave_room` is called."""
+        """Return the vacancy, and do not claim deliveries for it until `leave_room` is called."""
         vacancy = self.vacancy
         self._reserved = 0 if vacancy is None else vacancy.most
         return vacancy
 
     def leave_room(self) -> None:
-        """Reserve no room any longer."""
+        """Release the reserved room."""
         if self._reserved:
             self._reserved = 0
             self._offer_room()
@@ -173,7 +173,7 @@ class Worker:
 
     @property
     def _is_overloaded(self) -> bool:
-        """Whether the receiver signalled overload that is not stored yet."""
+        """Whether the receiver has signaled an overload that is not stored yet."""
         return self._throttled > 0
 
     @property
@@ -183,7 +183,7 @@ class Worker:
 
     @property
     def _has_room(self) -> bool:
-        """Whether there is enough room to make a claim worth its transaction."""
+        """Whether there is enough room for a claim to be worth its transaction."""
         return self._room >= self._most / 2
 
     async def _claim(self, room: int) -> int:
@@ -251,11 +251,11 @@ class Worker:
 
     @property
     def _unstored(self) -> int:
-        """Number of attempts that are under way, or whose results are not stored."""
+        """Number of attempts that are in progress or whose results are not stored yet."""
         return len(self._begun) + len(self._ended)
 
     async def _is_open(self) -> bool:
-        """Return whether attempts may begin; waits while the database is away."""
+        """Return whether attempts may begin; wait while the database is unavailable."""
         while True:
             try:
                 return await self._limiter.is_open()
@@ -279,7 +279,7 @@ class Worker:
             notifier.notify()
 
     async def extend(self) -> None:
-        """Extend the leases of deliveries in progress, and of results not stored yet."""
+        """Extend the leases of deliveries in progress and of deliveries with unstored results."""
         claims, now = [*self._under_way.values(), *self._waiting], self._clock.now()
         claims += [attempt.claimed for attempt in self._ended]
         self._extended_at = now
@@ -343,7 +343,7 @@ class Worker:
             await self._give_back([*given_up.values(), *waiting])
 
     async def _give_back(self, claims: Sequence[ClaimedDelivery]) -> None:
-        """Release abandoned deliveries; those that were begun may have arrived."""
+        """Release abandoned deliveries; if an attempt had begun, the delivery may have arrived."""
         for begun in (True, False):
             chosen = [claimed for claimed in claims if (claimed.id in self._begun) is begun]
             if chosen:

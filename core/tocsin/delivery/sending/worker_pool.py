@@ -1,4 +1,4 @@
-"""The pool of delivery workers on one node."""
+"""Pool of delivery workers on one node."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class WorkerPool:
         """Create a pool; `apply` is called for what people decide at receivers."""
         self._make = make
         self.renderer = renderer
-        """Renders the attempts that begin from now on."""
+        """Renders the events of attempts that begin from now on."""
         self.vacancies = Notifier()
-        """Notifies of a worker with room for more deliveries."""
+        """Notifies its listeners when a worker has room for more deliveries."""
         self._queue = queue
         self._database = database
         self._clock = clock
@@ -99,7 +99,7 @@ class WorkerPool:
 
     @property
     def absent(self) -> Mapping[str, str]:
-        """Destinations that this node cannot serve, with the reasons."""
+        """Destinations that this node cannot serve, each with the reason."""
         return self._absent
 
     @property
@@ -120,7 +120,7 @@ class WorkerPool:
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a worker to which routing may lease deliveries makes room fast."""
+        """Whether a worker that routing can lease deliveries to makes room fast."""
         return any(running.worker.is_prompt for running in self._running.values())
 
     async def wait_for_free(self, patience: timedelta) -> dict[str, Worker]:
@@ -144,7 +144,7 @@ class WorkerPool:
             running.worker.render_with(renderer)
 
     async def restart(self, names: Iterable[str]) -> None:
-        """End the workers of these destinations, and start them and all absent ones again."""
+        """Restart the workers of these destinations, and start all missing workers."""
         self._failed.clear()
         async with self._following:
             for name in self._running.keys() & set(names):
@@ -239,7 +239,7 @@ class WorkerPool:
         task.add_done_callback(self._ending.discard)
 
     async def finish(self) -> None:
-        """End every worker, and return when all have ended."""
+        """End all workers, and wait until they have ended."""
         for name in list(self._running):
             self._end(name)
         await asyncio.gather(*self._ending)
