@@ -118,7 +118,7 @@ class HeadKeeper:
             await asyncio.to_thread(self._file.save, head, self._history, self._clock.now())
         except (OSError, OperatorError) as error:
             if self._is_stored:
-                advice = "without it, a database rollback is not detected"
+                advice = "without this file, Tocsin cannot detect a database rollback"
                 path = str(self._file.path)
                 _log.warning("head not stored", file=path, reason=str(error), advice=advice)
             self._is_stored = False

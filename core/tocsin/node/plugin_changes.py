@@ -83,7 +83,7 @@ async def prepare_plugins(
         else:
             file, expected = (
                 configuration.path.name,
-                "fix it; until then, the previous configuration stays in effect",
+                "fix this problem; until then, the previous configuration stays in effect",
             )
             problems.append(ConfigurationProblem(file, path, made.reason, expected))
     if problems:

@@ -343,9 +343,9 @@ class ServiceNode:
     async def _end_due_stops(self, now: datetime) -> None:
         destinations, providers = await self.database.write(_end_due_stops, now)
         for name in destinations:
-            _log.info("destination enabled at the end of its stop", destination=name)
+            _log.info("destination enabled automatically", destination=name)
         for stop in providers:
-            _log.info("provider enabled at the end of its stop", provider=stop.name)
+            _log.info("provider enabled automatically", provider=stop.name)
 
     def _log_start(self) -> None:
         for absent in self.state.plugins.absent:

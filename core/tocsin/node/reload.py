@@ -234,7 +234,10 @@ class Reloader:
             broken = await asyncio.to_thread(lambda: list(renderer.find_broken(folder)))
             if broken:
                 raise ConfigurationError(
-                    [ConfigurationProblem(str(folder), "", each, "fix it") for each in broken]
+                    [
+                        ConfigurationProblem(str(folder), "", each, "fix this template")
+                        for each in broken
+                    ]
                 )
         return renderer, digest
 
@@ -247,7 +250,8 @@ class Reloader:
             except OperatorError as error:
                 if destination.name in self._node.workers.pool.running:
                     key = f"destinations.{destination.name}"
-                    problems.append(ConfigurationProblem("database", key, str(error), "fix it"))
+                    expected = "correct the settings of this destination"
+                    problems.append(ConfigurationProblem("database", key, str(error), expected))
         if problems:
             raise ConfigurationError(problems)
 

@@ -22,7 +22,7 @@ START_EXTENSION = timedelta(seconds=60)
 """How much longer a start may take from each notification on: migrations have no fixed length."""
 _START_INTERVAL = timedelta(seconds=10)
 _STATUS_INTERVAL = timedelta(seconds=5)
-_FAILED_RELOAD = "the last reload failed and changed nothing; see the log"
+_FAILED_RELOAD = "the last reload failed, so the configuration did not change; see the log"
 _log = structlog.get_logger()
 
 

@@ -141,10 +141,10 @@ def _find_flaw(name: str, offers: PluginOffers) -> str | None:
     if name in offers.absent:
         return offers.absent[name].reason
     if not offers.hooks.get(name):
-        return "it implements no hook; mark its hooks with `@hookimpl`"
+        return "it does not implement any hook; mark its hooks with `@hookimpl`"
     for kind, _ in _list_offered(name, offers):
         if lacking := sorted(getattr(kind, "__abstractmethods__", ())):
-            return f"its class is abstract: it lacks {', '.join(lacking)}"
+            return f"its class is abstract, because it does not implement {', '.join(lacking)}"
     return None
 
 

@@ -248,9 +248,7 @@ def _of_kind(hook: Callable[[], Any], offered: Any, kind: type[Any]) -> Any:
     settings: object = getattr(offered, "Settings", None)
     if not (isinstance(settings, type) and issubclass(settings, kind.Settings)):
         base = f"{kind.__name__}.Settings"
-        raise _InvalidPluginError(
-            f"the `Settings` of {offered.__name__} do not derive from `{base}`"
-        )
+        raise _InvalidPluginError(f"`{offered.__name__}.Settings` does not derive from `{base}`")
     for name, method in vars(kind).items():
         own = getattr(offered, name)
         is_own = inspect.isfunction(method) and own is not method

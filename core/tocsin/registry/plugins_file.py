@@ -22,10 +22,14 @@ class PluginsFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: tuple[str, ...] = Field(
-        default=(), description="Plugins to import, by the names of their entry points."
+        default=(), description="Names of the plugins to import (the names of their entry points)."
     )
-    disabled: tuple[str, ...] = Field(default=(), description="Default plugins to disable.")
-    strict: bool = Field(default=False, description="Refuse to start if anything cannot be loaded.")
+    disabled: tuple[str, ...] = Field(
+        default=(), description="Plugins that are enabled by default and that you want to disable."
+    )
+    strict: bool = Field(
+        default=False, description="Whether Tocsin refuses to start if a plugin cannot be loaded."
+    )
     providers: dict[str, dict[str, Any]] = Field(
         default={}, description="[providers.<name>]: SIEMs to read."
     )
@@ -43,13 +47,13 @@ class PluginsFile(BaseModel):
         default={}, description="[investigator]: settings of investigations."
     )
     intake: dict[str, Any] = Field(
-        default={}, description="[intake]: where pushes are accepted before they are stored."
+        default={}, description="[intake]: where Tocsin keeps accepted pushes until it stores them."
     )
     environment: dict[str, Any] = Field(
         default={}, description="[environment]: internal and well-known entities."
     )
     retention: dict[str, Any] = Field(
-        default={}, description="[retention]: how long each kind of record is kept."
+        default={}, description="[retention]: how long to keep each kind of record."
     )
 
     def enables(self, name: str) -> bool:

@@ -24,38 +24,44 @@ class RetentionSettings(BaseModel):
 
     events: _Proved | None = Field(
         default=None,
-        description="Events with their deliveries and attempts, after all deliveries have "
-        "finished. At least 32 days, because `tocsin prove` covers 31.",
+        description="How long to keep events with their deliveries and attempts after all "
+        "deliveries have finished. At least 32 days, because `tocsin prove` covers 31 "
+        "days.",
     )
     incidents: _Proved | None = Field(
         default=None,
-        description="Incidents with their alerts, entities and search documents, since they last "
-        "changed, unless a delivery or a comment about them is pending. At least 32 days.",
+        description="How long to keep incidents with their alerts, entities and search documents "
+        "after they last changed. Incidents stay while a delivery or a comment about "
+        "them is pending. At least 32 days.",
     )
     sessions: _Kept | None = Field(
         default=None,
-        description="Investigations with their steps, messages and reports, and runs of schedules, "
-        "since they ended.",
+        description="How long to keep investigations with their steps, messages and reports, and "
+        "runs of schedules, after they ended.",
     )
     search: _Kept | None = Field(
         default=None,
-        description="Search documents, by the time of the incident or investigation. Removing "
-        "an incident or investigation also removes its document.",
+        description="How long to keep search documents, counted from the time of the incident or "
+        "investigation. Removing an incident or investigation also removes its search "
+        "document.",
     )
-    graph: _Kept | None = Field(default=None, description="Graph edges, since they were last seen.")
+    graph: _Kept | None = Field(
+        default=None, description="How long to keep graph edges after they were last seen."
+    )
     coverage: _Proved | None = Field(
         default=None,
-        description="The coverage ledger, backfills and quarantined records. Intervals that stored "
-        "incidents refer to are kept. At least 32 days.",
+        description="How long to keep the coverage ledger, backfills and quarantined records. "
+        "Intervals stay while stored incidents refer to them. At least 32 days.",
     )
     audit: _Proved | None = Field(
         default=None,
-        description="Audit entries, up to a sealed entry. At least 32 days.",
+        description="How long to keep audit entries. Tocsin removes them only up to a sealed "
+        "entry. At least 32 days.",
     )
     archive: Path | None = Field(
         default=None,
-        description="Folder in which to archive events, incidents, investigations and audit "
-        "entries before they are removed.",
+        description="Folder in which Tocsin archives events, incidents, investigations and audit "
+        "entries before it removes them.",
     )
 
     @property

@@ -60,7 +60,7 @@ def _find_conflicts(settings: Settings) -> Iterator[ConfigurationProblem]:
         yield ConfigurationProblem(
             "environment",
             f"{PREFIX}BASE_URL",
-            f"not set, and {PREFIX}HOST={settings.host} is not reachable from other machines",
+            f"not set, so links would point to {settings.host}, which other machines cannot reach",
             "set it to the external URL, such as https://tocsin.example.org",
         )
     if settings.oidc_issuer.startswith("http://") and not _LOOPBACK.match(settings.oidc_issuer):

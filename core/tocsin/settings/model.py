@@ -50,8 +50,8 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(
         default=Path("data"),
-        description="Directory for the SQLite database, generated keys, `head.json` and "
-        "`erasures.jsonl`.",
+        description="Directory in which Tocsin stores the SQLite database, generated keys, "
+        "`head.json` and `erasures.jsonl`.",
     )
     database_url: SecretStr = Field(
         default=SecretStr(""),
@@ -60,19 +60,21 @@ class Settings(BaseSettings):
     )
     database_session_url: SecretStr = Field(
         default=SecretStr(""),
-        description="URL of the same PostgreSQL database without a pooler that shares sessions, "
-        "for notifications, presence and local commands. Default: the database URL.",
+        description="Second URL of the same PostgreSQL database, which bypasses any pooler that "
+        "shares sessions. Used for notifications, cluster membership and local "
+        "commands. Default: the database URL.",
     )
     database_read_url: SecretStr = Field(
         default=SecretStr(""),
-        description="URL of the same PostgreSQL database on a replica, for lists, search, the "
+        description="URL of a read replica of the PostgreSQL database, for lists, search, the "
         "graph and proofs. Default: the database itself.",
     )
     database_read_max_lag_seconds: int = Field(
         default=5,
         ge=2,
         le=300,
-        description="Lag, in seconds, above which the replica is not used.",
+        description="How far the replica may lag behind, in seconds, before nodes read from the "
+        "primary.",
     )
     plugins_file: Path = Field(
         default=Path("plugins.toml"), description="File that enables and configures plugins."
@@ -89,7 +91,7 @@ class Settings(BaseSettings):
         "the base URL.",
     )
     access_token_seconds: int = Field(
-        default=1800, ge=60, le=86_400, description="Lifetime of access tokens, in seconds."
+        default=1800, ge=60, le=86_400, description="How long access tokens are valid, in seconds."
     )
     key_prefix: str = Field(
         default="sk_live_",
@@ -103,8 +105,8 @@ class Settings(BaseSettings):
     )
     templates_dir: Path | None = Field(
         default=None,
-        description="Directory with your own templates, which take precedence over those of "
-        "plugins.",
+        description="Directory that contains your own templates, which take precedence over "
+        "templates from plugins.",
     )
     allow_networks: tuple[Network, ...] = Field(
         default=(),
@@ -113,29 +115,31 @@ class Settings(BaseSettings):
     )
     trusted_proxies: tuple[Network, ...] = Field(
         default=(),
-        description="Networks, separated by commas, whose `X-Forwarded-For` header is trusted.",
+        description="Addresses of proxies whose `X-Forwarded-For` header is trusted, as networks "
+        "separated by commas.",
     )
     cors_origins: tuple[str, ...] = Field(
         default=(),
-        description="Origins, separated by commas, whose pages may call the API. Default: none.",
+        description="Origins whose web pages may call the API, separated by commas. Default: none.",
     )
     rate_limit: int = Field(
         default=600,
         ge=1,
         le=1_000_000,
-        description="Maximum number of requests per minute for each credential.",
+        description="How many requests per minute each credential can send.",
     )
     rate_burst: int = Field(
         default=100,
         ge=1,
         le=1_000_000,
-        description="Burst size: number of requests that a credential can send at once.",
+        description="How many requests a credential can send in one burst.",
     )
     auth_failure_limit: int = Field(
         default=60,
         ge=1,
         le=1_000_000,
-        description="Maximum number of failed authentications per minute for each source address.",
+        description="How many failed authentication attempts per minute are allowed from each "
+        "source address.",
     )
     oidc_issuer: str = Field(
         default="",
@@ -146,22 +150,24 @@ class Settings(BaseSettings):
     )
     oidc_role_claim: str = Field(
         default="roles",
-        description="Claim that lists the roles, as a dotted path such as `realm_access.roles`.",
+        description="Claim in the issuer's tokens that lists the user's roles, as a dotted path "
+        "such as `realm_access.roles`.",
     )
     oidc_role: str = Field(
         default="admin", min_length=1, description="Role that grants admin access."
     )
     oidc_operator_role: str = Field(
         default="",
-        description="Role that grants the console role `operator`; empty: nobody has it.",
+        description="Role that grants the console role `operator`. If empty, nobody gets this "
+        "role.",
     )
     oidc_analyst_role: str = Field(
         default="",
-        description="Role that grants the console role `analyst`; empty: nobody has it.",
+        description="Role that grants the console role `analyst`. If empty, nobody gets this role.",
     )
     oidc_auditor_role: str = Field(
         default="",
-        description="Role that grants the console role `auditor`; empty: nobody has it.",
+        description="Role that grants the console role `auditor`. If empty, nobody gets this role.",
     )
     oidc_viewer_role: str = Field(
         default="viewer",
@@ -182,19 +188,21 @@ class Settings(BaseSettings):
         default=900,
         ge=60,
         le=43_200,
-        description="Interval, in seconds, at which console sessions are checked with the issuer.",
+        description="How often each console session is checked with the issuer, in seconds.",
     )
     encryption_key: SecretStr | None = Field(
         default=None,
-        description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. With "
-        "SQLite, it is generated next to the database; PostgreSQL requires it. During a rotation, "
-        "the new key and the old one.",
+        description="Key that encrypts secrets at rest: 32 bytes in URL-safe base64. With SQLite, "
+        "Tocsin generates the key next to the database. With PostgreSQL, the key is "
+        "required. During a rotation, set both the new key and the old key.",
     )
     upgrade_copy: bool = Field(
-        default=True, description="Copy a SQLite database before its schema is upgraded."
+        default=True, description="Whether to copy a SQLite database before its schema is upgraded."
     )
     backup_dir: Path | None = Field(
-        default=None, description="Directory for backups. Default: `backups` in the data directory."
+        default=None,
+        description="Directory in which Tocsin stores backups. Default: `backups` "
+        "in the data directory.",
     )
     backup_key_file: Path | None = Field(
         default=None, description="File with the key that encrypts backups. Default: no encryption."
@@ -208,20 +216,20 @@ class Settings(BaseSettings):
         default=None,
         ge=32,
         le=36_500,
-        description="Days to keep events. Use `events` in `[retention]` of `plugins.toml`, which "
-        "takes precedence.",
+        description="How many days to keep events. Preferably set `events` in `[retention]` of "
+        "`plugins.toml` instead, which takes precedence.",
     )
     archive_dir: Path | None = Field(
         default=None,
-        description="Directory in which to archive records before they are removed. Use "
-        "`archive` in `[retention]`, which takes precedence.",
+        description="Directory in which to archive records before they are removed. Preferably "
+        "set `archive` in `[retention]` instead, which takes precedence.",
     )
     schedule_failure_limit: int = Field(
         default=5,
         ge=1,
         le=1_000,
-        description="Consecutive failures before a schedule is disabled, unless it has its own "
-        "limit.",
+        description="How many runs must fail in a row before a schedule without its own limit is "
+        "disabled.",
     )
     roles: tuple[NodeRole, ...] = Field(
         default=tuple(NodeRole),
@@ -239,13 +247,13 @@ class Settings(BaseSettings):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info",
-        description="Lowest level to log. `debug` adds a line for each request that is served or "
-        "sent, without URL paths, headers or bodies.",
+        description="Lowest level to log. `debug` adds a line for each incoming and outgoing "
+        "request, without URL paths, headers or bodies.",
     )
     tracing: bool = Field(
         default=False,
-        description="Record traces with OpenTelemetry, and export them as the standard variables "
-        "`OTEL_*` specify. Requires the extra `otel`.",
+        description="Whether to record traces with OpenTelemetry. The standard variables `OTEL_*` "
+        "specify where to export them. Requires the extra `otel`.",
     )
 
     _secret_files: dict[str, Path] = PrivateAttr(default_factory=dict)

@@ -114,8 +114,8 @@ async def test_of_two_with_one_name_none_is_imported(install):
     [
         ("import nothing_of_this_name", "could not be imported: ModuleNotFoundError"),
         ("raise SystemExit(3)", "could not be imported: SystemExit"),
-        ("", "it implements no hook; mark its hooks with `@hookimpl`"),
-        ("def tocsin_providers(): ...", "it implements no hook"),
+        ("", "it does not implement any hook; mark its hooks with `@hookimpl`"),
+        ("def tocsin_providers(): ...", "it does not implement any hook"),
         (PROVIDER.replace("return Acme", "return Health"), "not a subclass of Provider"),
         (
             PROVIDER.replace("def tocsin_providers", "def tocsin_povider"),
@@ -137,9 +137,12 @@ async def test_of_two_with_one_name_none_is_imported(install):
             PROVIDER.replace(
                 "permissions =", "class Settings(ApiSettings): ...\n    permissions ="
             ),
-            "the `Settings` of Acme do not derive from `Provider.Settings`",
+            "`Acme.Settings` does not derive from `Provider.Settings`",
         ),
-        (PROVIDER.replace("async def check", "async def chek"), "is abstract: it lacks check"),
+        (
+            PROVIDER.replace("async def check", "async def chek"),
+            "is abstract, because it does not implement check",
+        ),
     ],
 )
 async def test_one_that_cannot_be_used_is_told_why(install, source, reason):

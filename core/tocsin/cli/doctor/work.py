@@ -103,7 +103,8 @@ def examine_retention(
         if keep is None or moment is None:
             continue
         found = (
-            f"{kind}: the oldest record is from {isoformat(moment)}; retention in days: {keep.days}"
+            f"{kind}: the oldest record is from {isoformat(moment)}; days to keep records: "
+            f"{keep.days}"
         )
         if now - moment > removals[kind] + OVERDUE:
             area.warn(
