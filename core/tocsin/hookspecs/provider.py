@@ -91,7 +91,7 @@ class Provider(Configurable[S], ABC):
     class Settings(PluginSettings):
         """Settings of every provider; derive yours from it."""
 
-        plugin: str = Field(description="Name of the enabled plugin that provides the connector.")
+        plugin: str = Field(description="The enabled plugin that this provider uses.")
         poll_interval: Duration = Field(
             default=timedelta(minutes=1),
             gt=timedelta(0),

@@ -73,7 +73,7 @@ class CrowdSecSettings(ApiSettings, WindowedProvider.Settings):
 
 
 class CrowdSec(WindowedProvider[CrowdSecSettings]):
-    """CrowdSec Local API (LAPI), read as one of its machines."""
+    """Reads the alerts of a CrowdSec Local API (LAPI)."""
 
     record_contracts = CONTRACTS
     retirements = load_retirements("crowdsec")

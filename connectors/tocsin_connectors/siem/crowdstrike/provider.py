@@ -38,7 +38,7 @@ from tocsin_connectors.siem.retirements import load_retirements
 
 
 class CrowdStrike(WindowedProvider[CrowdStrikeSettings]):
-    """Alerts of one customer. Each alert is an incident."""
+    """Reads the alerts of one CrowdStrike customer. Each alert becomes an incident."""
 
     permissions = (
         READ,

@@ -43,7 +43,7 @@ _RECENT = timedelta(minutes=1)
 
 
 class Datadog(LookbackProvider[DatadogSettings]):
-    """Security signals of one organization. Each signal is an incident."""
+    """Reads one organization's security signals. Each signal becomes an incident."""
 
     permissions = (
         READ,

@@ -71,7 +71,7 @@ class DefenderSettings(EntraSettings, WindowedProvider.Settings):
 
 
 class Defender(WindowedProvider[DefenderSettings]):
-    """Incidents of one tenant, with their alerts and entities."""
+    """Reads one tenant's incidents, with their alerts and entities."""
 
     permissions = (
         _READ,

@@ -18,7 +18,7 @@ from tocsin_connectors.siem.records import text_at
 
 
 class Ecs(GroupingFileProvider):
-    """Alerts in the Elastic Common Schema."""
+    """Reads alerts in the Elastic Common Schema from files."""
 
     event_kinds = frozenset(EntityKind) - {EntityKind.MAILBOX}
 

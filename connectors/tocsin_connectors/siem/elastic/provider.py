@@ -55,7 +55,7 @@ class ElasticProviderSettings(settings.ElasticSettings):
 
 
 class Elastic(WindowedProvider[ElasticProviderSettings]):
-    """Detection alerts and cases of one space of Elastic Security."""
+    """Reads the detection alerts and cases of one Kibana space."""
 
     record_contracts = CONTRACTS
     retirements = load_retirements("elastic")

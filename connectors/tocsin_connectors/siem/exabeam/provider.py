@@ -46,7 +46,7 @@ _REASON = "Other"
 
 
 class Exabeam(CreationTimeProvider[ExabeamSettings]):
-    """Cases or alerts of one subscription. Each case or alert is an incident."""
+    """Reads the cases or alerts of one subscription. Each case or alert becomes an incident."""
 
     permissions = (
         READ_CASES,

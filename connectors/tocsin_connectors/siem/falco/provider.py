@@ -11,7 +11,7 @@ from tocsin_connectors.siem.files import GroupingFileProvider
 
 
 class Falco(GroupingFileProvider):
-    """Falco alerts in JSON files."""
+    """Reads Falco alerts from JSON files."""
 
     event_kinds = frozenset(
         {

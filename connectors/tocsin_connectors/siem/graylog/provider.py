@@ -38,7 +38,7 @@ _RECENT = timedelta(minutes=1)
 
 
 class Graylog(WindowedProvider[GraylogSettings]):
-    """Alerts of one Graylog installation. Each alert is an incident."""
+    """Reads the alerts of one Graylog server or cluster. Each alert becomes an incident."""
 
     permissions = (READ, SEARCH)
     record_contracts = CONTRACTS

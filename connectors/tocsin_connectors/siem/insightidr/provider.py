@@ -38,7 +38,7 @@ _MAX_EVIDENCE = 20
 
 
 class InsightIDR(CreationTimeProvider[InsightIDRSettings]):
-    """Investigations of one organization. Each investigation is an incident."""
+    """Reads one organization's investigations. Each investigation becomes an incident."""
 
     permissions = (VIEW, f"{CHANGE} (instead of {VIEW}, if write_back or close_from_tickets is on)")
     record_contracts = CONTRACTS

@@ -16,7 +16,7 @@ _MAX_NAMED = 100
 
 
 class Ocsf(FileProvider):
-    """OCSF findings in files, from any product."""
+    """Reads OCSF findings from files, which any product can write."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""

@@ -93,7 +93,7 @@ class OpenSearchSettings(ClusterSettings, LookbackProvider.Settings):
 
 
 class OpenSearch(LookbackProvider[OpenSearchSettings]):
-    """Alerts of OpenSearch Security Analytics."""
+    """Reads the alerts of OpenSearch Security Analytics."""
 
     record_contracts = CONTRACTS
     retirements = load_retirements("opensearch")

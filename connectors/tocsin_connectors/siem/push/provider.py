@@ -80,7 +80,7 @@ class PushSettings(PushProvider.Settings):
 
 
 class Push(PushProvider[PushSettings]):
-    """Accepts pushed records in the format of a mapping."""
+    """Accepts JSON records that other systems push, and maps them to incidents."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""

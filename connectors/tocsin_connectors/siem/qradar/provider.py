@@ -43,7 +43,7 @@ CLOSED = "closed"
 
 
 class QRadar(WindowedProvider[QRadarSettings]):
-    """Offenses of one console. Each offense is an incident."""
+    """Reads the offenses of one QRadar console. Each offense becomes an incident."""
 
     permissions = PERMISSIONS
     record_contracts = CONTRACTS

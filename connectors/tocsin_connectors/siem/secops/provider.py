@@ -50,7 +50,7 @@ _DAY = timedelta(days=1)
 
 
 class SecOps(LookbackProvider[SecOpsSettings]):
-    """Detections of one instance. Each detection is an incident."""
+    """Reads the detections of one SecOps instance. Each detection becomes an incident."""
 
     permissions = PERMISSIONS
     record_contracts = CONTRACTS

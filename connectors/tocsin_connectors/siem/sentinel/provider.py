@@ -50,7 +50,7 @@ _PATIENCE = 2
 
 
 class Sentinel(WindowedProvider[SentinelSettings]):
-    """Incidents of one workspace, with their alerts and entities."""
+    """Reads one workspace's incidents, with their alerts and entities."""
 
     permissions = (
         "Microsoft Sentinel Reader on the workspace",

@@ -49,7 +49,7 @@ class SplunkProviderSettings(settings.SplunkSettings):
 
 
 class Splunk(WindowedProvider[SplunkProviderSettings]):
-    """Findings of Splunk Enterprise Security, read from a search head."""
+    """Reads Splunk Enterprise Security findings from a search head."""
 
     record_contracts = CONTRACTS
     retirements = load_retirements("splunk")

@@ -13,7 +13,7 @@ from tocsin_connectors.siem.suricata.mapping import build_incident, parse_timest
 
 
 class Suricata(GroupingFileProvider):
-    """Suricata alerts in EVE JSON files."""
+    """Reads Suricata alerts from EVE JSON files."""
 
     # EVE records have no processes or cloud resources
     event_kinds = frozenset(EntityKind) - {EntityKind.PROCESS, EntityKind.CLOUD_RESOURCE}

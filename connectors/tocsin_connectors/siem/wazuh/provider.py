@@ -99,7 +99,7 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
 
 
 class Wazuh(WindowedProvider[WazuhSettings]):
-    """Alerts of Wazuh 4.x and findings of 5.x, in the Wazuh indexer."""
+    """Reads Wazuh 4.x alerts and Wazuh 5.x findings from the Wazuh indexer."""
 
     page_size = 200
     record_contracts = CONTRACTS

@@ -42,7 +42,7 @@ class ZeekSettings(GroupingFileProvider.Settings):
 
 
 class Zeek(GroupingFileProvider[ZeekSettings]):
-    """Zeek notices in JSON logs."""
+    """Reads Zeek notices from JSON logs."""
 
     # the logs have no processes or cloud resources
     event_kinds = frozenset(EntityKind) - {EntityKind.PROCESS, EntityKind.CLOUD_RESOURCE}
