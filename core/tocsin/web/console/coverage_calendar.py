@@ -15,7 +15,7 @@ CELL, GAP = 26, 4
 """Size of a cell and the space between two, in units."""
 _DAY = timedelta(days=1)
 _SHADES = (timedelta(hours=1), timedelta(hours=6))
-"""Missing time from which a day has the medium shade, and from which it has the dark shade."""
+"""How much missing time gives a day the medium shade, and how much gives it the dark shade."""
 _MISSING = ("gaps", "lost")
 _Interval = tuple[datetime, datetime]
 

@@ -1,4 +1,4 @@
-"""Folding of equal nodes: those of one kind and severity with the same relations become one."""
+"""Folding: nodes with the same kind, severity and relations become one node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tocsin.web.console.graph_layout import NodeKey, parse_node
 
 FOLDED_FROM = 4
-"""Number of equal nodes from which they are folded."""
+"""Minimum number of equal nodes that are folded into one."""
 _PLURALS = {
     "session": "investigations",
     "ip": "IP addresses",
@@ -32,7 +32,7 @@ _Relations = frozenset[tuple[NodeKey, str, bool]]
 
 
 def fold_equals(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a neighborhood in which equal nodes are one node with `members`, their number."""
+    """Return a neighborhood in which equal nodes are one node; `members` is their number."""
     groups: dict[tuple[str, str | None, _Relations], list[Mapping[str, Any]]] = defaultdict(list)
     relations = _collect_relations(found["edges"])
     for node in found["nodes"]:

@@ -1,4 +1,4 @@
-"""A person's own console sessions: the list, and the end of one or all others."""
+"""A person's own console sessions: the list, and forms that end one or all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Form of an emergency stop: its length and its reason."""
+"""Form for an emergency stop, with its length and its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detections by their false positives."""
+"""Detections, those with the most false positives first."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ _COLUMNS = {
 _TIME_COLUMNS = ("updated", "occurred")
 _USUAL_COLUMNS = ("severity", "status", "assignee", "disposition", "provider", "alerts")
 _STORED = (TriageOutcome.UPDATED, TriageOutcome.UNCHANGED)
-"""Outcomes of a bulk change; query parameters with the number of incidents of each."""
+"""Outcomes of a bulk change; the query parameter of each contains its number of incidents."""
 _LABELS = tuple(
     f"{verb}_{kind}" for verb in ("add", "remove") for kind in ("tags", "links", "watchers")
 )
@@ -131,14 +131,14 @@ def _read_columns(request: PageRequest) -> tuple[str, ...]:
 
 
 def _count_results(content: Any) -> Mapping[str, str] | None:
-    """Return the numbers of incidents by outcome, None if the change was refused for any."""
+    """Return the number of incidents by outcome, None if any change was refused."""
     counts = Counter(result["outcome"] for result in content["results"])
     is_complete = counts.keys() <= set(_STORED)
     return {outcome.value: str(counts[outcome]) for outcome in _STORED} if is_complete else None
 
 
 def _read_results(request: PageRequest) -> Mapping[str, int] | None:
-    """Return what `_count_results` counted, None if the query has no such results."""
+    """Return the numbers from `_count_results`, None if the query does not contain them."""
     counts = {outcome.value: to_number(request.query.get(outcome, "")) for outcome in _STORED}
     read = {name: count for name, count in counts.items() if isinstance(count, int)}
     return read if len(read) == len(counts) else None

@@ -13,7 +13,7 @@ from tocsin.web.routes.providers import list_backfills, list_providers
 from tocsin.web.routes.quarantine import get_quarantined_record, list_quarantine
 
 _MARGIN = timedelta(hours=1)
-"""Time range to backfill before the rejection of a record whose time is unknown."""
+"""How long before its rejection a backfill starts if the time of a record is unknown."""
 
 
 async def show_quarantine(request: PageRequest) -> Mapping[str, Any]:

@@ -67,12 +67,12 @@ async def show_schedule(request: PageRequest) -> Mapping[str, Any]:
 
 
 async def show_new(request: PageRequest) -> Mapping[str, Any]:
-    """Return the choices of the form of a new schedule."""
+    """Return the choices in the form for a new schedule."""
     return {**await _choices(request), "written": {}}
 
 
 async def show_change(request: PageRequest) -> Mapping[str, Any]:
-    """Return the form of a schedule with its current values."""
+    """Return the form for a schedule, filled with its current values."""
     schedule = await request.ask(api.get_schedule)
     written = {name: "" if schedule[name] is None else str(schedule[name]) for name in _TEXTS}
     written |= {name: format_duration(schedule[name]) for name in _DURATIONS}

@@ -1,4 +1,4 @@
-"""Tickets whose status does not match their incident."""
+"""Tickets whose status does not match their incident's status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LIST = "/ticket-statuses"
 
 
 async def show_ticket_statuses(request: PageRequest) -> Mapping[str, Any]:
-    """Return one page of the mismatches, all or those of a kind."""
+    """Return one page of the mismatches, either all or only those of one kind."""
     query = select_query(request, "cursor", "mismatch")
     found = await request.ask(api.list_status_mismatches, {}, **query)
     return {"found": found, "chosen": query.get("mismatch", "")}
