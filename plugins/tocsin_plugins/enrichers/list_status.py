@@ -77,7 +77,8 @@ async def show_lists(request: ExtensionRequest) -> Sequence[ConsoleSection]:
     lists = describe_lists(request.objects)
     return [
         ConsoleSection(
-            text="Lists under [enrichers] in plugins.toml, as this node has read them.",
+            text="These lists are configured under [enrichers] in plugins.toml. The numbers show "
+            "what this node has read.",
             columns=("Name", "Meaning", "Entries", "Expired", "Unusable", "File"),
             rows=[
                 (one.name, one.meaning, one.entries, one.expired, one.unusable, one.path)
