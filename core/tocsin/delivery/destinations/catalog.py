@@ -17,12 +17,12 @@ from tocsin.registry import (
 
 @dataclass(frozen=True, slots=True)
 class OfferedSetting:
-    """One setting that a destination of a channel can have."""
+    """A setting of a channel's destinations."""
 
     setting: SettingDescription
     shaped: ShapedSetting
     local: bool
-    """Whether the setting is accepted in `plugins.toml` alone."""
+    """Whether the setting is accepted only in `plugins.toml`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ChannelOffer:
 def list_channel_offers(
     kinds: Mapping[str, type[Channel]], receivers: Sequence[str]
 ) -> list[ChannelOffer]:
-    """Return every channel, sorted by plugin name; `receivers` have templates."""
+    """Return all channels, sorted by plugin name; `receivers` have templates."""
     return [
         ChannelOffer(plugin, _summary(kind), tuple(_settings(kind, receivers)))
         for plugin, kind in sorted(kinds.items())
@@ -49,7 +49,7 @@ def _summary(kind: type[Channel]) -> str:
 
 
 def _settings(kind: type[Channel], receivers: Sequence[str]) -> Iterator[OfferedSetting]:
-    """Yield the settings without `plugin`, which is given when a destination is created."""
+    """Yield the settings except `plugin`, which is set when a destination is created."""
     shapes = {
         **list_setting_shapes(kind.Settings),
         "template": ShapedSetting(SettingShape.CHOICE, tuple(sorted(receivers))),

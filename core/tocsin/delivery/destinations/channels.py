@@ -1,4 +1,4 @@
-"""Live channels of destinations, and the channel of observer plugins."""
+"""Live channels of destinations, and the channel for observer plugins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tocsin.registry import Configuration, LivePlugin, ManagedBy, PluginFactory
 from tocsin.validation import explain_errors
 
 OBSERVER_PREFIX = "hook:"
-"""Prefix of observers' destination names; no other name may contain a colon."""
+"""Prefix of observers' destination names; no other name can contain a colon."""
 _THREADS = 4
 Hooks = Mapping[str, Callable[..., Any]]
 
@@ -34,14 +34,15 @@ HOOKS: Mapping[DeliveryType, str] = {
     DeliveryType.INCIDENT_CHANGED: "tocsin_incident_changed",
     DeliveryType.INVESTIGATION_FINISHED: "tocsin_investigation_finished",
 }
-"""The hook that receives each type."""
+"""The hook that receives each event type."""
 
 
 class ObserverChannel(Channel):
-    """Passes events and changes to the hooks of a plugin.
+    """Passes events and changes to a plugin's hooks.
 
-    Each such plugin is a destination of its own, so a slow one delays no other. Events take the
-    queue: once across all nodes, with retries, and accounted for like all deliveries.
+    Each such plugin is a separate destination, so a slow plugin does not delay others. Events go
+    through the queue. They are delivered once across all nodes, with retries, and are accounted
+    for like all deliveries.
     """
 
     def __init__(self, settings: Any, tools: Tools, hooks: Hooks) -> None:
@@ -95,7 +96,7 @@ class ChannelFactory:
         self.providers = list(configuration.file.providers)
         """Names of the configured providers."""
         self.allow_networks = allow_networks
-        """Private networks that destinations created over HTTP may reach."""
+        """Private networks that destinations created over HTTP can reach."""
         self._observers = configuration.observers
         self._folder: Path = configuration.path.parent
         self._maker = maker
@@ -103,7 +104,7 @@ class ChannelFactory:
 
     @property
     def public_url(self) -> str:
-        """The public URL of Tocsin, as in the tools of the channels."""
+        """Tocsin's public URL, as in the channels' tools."""
         return self._maker.public_url
 
     async def make(self, destination: DestinationLike) -> LivePlugin[Channel]:
@@ -145,7 +146,7 @@ class ChannelFactory:
         return SettingsOrigin(self._folder if destination.managed_by is ManagedBy.FILE else None)
 
     def _confine(self, destination: DestinationLike, settings: Channel.Settings) -> None:
-        """Raise OperatorError if an HTTP-managed destination allows forbidden networks."""
+        """Raise OperatorError if a destination managed over HTTP allows forbidden networks."""
         if destination.managed_by is not ManagedBy.API:
             return
         if found := find_outside(settings.allow_networks, self.allow_networks):

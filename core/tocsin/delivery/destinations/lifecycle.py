@@ -1,6 +1,6 @@
-"""The life cycle of destinations: creation, change, stop, resumption and deletion.
+"""Destinations' life cycle: creation, changes, emergency stops, resumption and deletion.
 
-Every change gives the destination a new revision: its workers restart, its health starts over, and
+Every change gives the destination a new revision. Its workers restart, its health is reset, and
 its waiting deliveries become due on new retry schedules.
 """
 
@@ -124,9 +124,9 @@ def update_destination(
 def disable_destination(
     connection: Connection, destination: Destination, now: datetime, detail: str | None = None
 ) -> Destination:
-    """Disable a destination until its stop ends, and return it; its deliveries are on hold.
+    """Disable a destination until its emergency stop ends, and return it.
 
-    `detail` describes the stop.
+    Meanwhile, its deliveries are on hold. `detail` describes the emergency stop.
     """
     stopped = replace(
         destination, state=DestinationState.DISABLED, reason=StopReason.MANUAL, detail=detail
@@ -135,7 +135,7 @@ def disable_destination(
 
 
 def enable_due_destinations(connection: Connection, now: datetime) -> list[str]:
-    """Enable the destinations whose stop has reached its time, and return their names."""
+    """Enable destinations whose emergency stop has reached its end, and return their names."""
     enabled = []
     for stop in end_due_stops(connection, StopKind.DESTINATION, now):
         destination = load_destination(connection, stop.name, lock=True)
@@ -148,7 +148,7 @@ def enable_due_destinations(connection: Connection, now: datetime) -> list[str]:
 def resume_destination(
     connection: Connection, destination: Destination, now: datetime
 ) -> Destination:
-    """Activate a destination, whatever stopped it, and return it; deliveries on hold are sent."""
+    """Activate a destination in any state, and return it; its deliveries on hold are sent."""
     active = replace(destination, state=DestinationState.ACTIVE, reason=None, detail=None)
     return change_destination(connection, active, now)
 
@@ -156,7 +156,7 @@ def resume_destination(
 def delete_destination(
     connection: Connection, destination: Destination, now: datetime, *, by: str = NOBODY
 ) -> Destination:
-    """Delete a destination, and return it; its waiting deliveries become dead for that reason."""
+    """Delete a destination, and return it; its waiting deliveries become dead."""
     end_stop(connection, StopKind.DESTINATION, destination.name, by, now)
     ended = replace(
         destination, state=DestinationState.DELETED, reason=None, detail=None, secrets=None

@@ -1,4 +1,4 @@
-"""Requests of chat platforms, for buttons that people press in messages."""
+"""Requests from chat platforms when people press buttons in messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = structlog.get_logger()
 
 
 class MessageActionInbox:
-    """Authenticates requests for buttons, and replies to the people who pressed them."""
+    """Authenticates requests from buttons, and replies to the people who pressed them."""
 
     def __init__(
         self, channels: ChannelFactory, destinations: SettledDestinations, clock: Clock

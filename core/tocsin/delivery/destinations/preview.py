@@ -1,4 +1,4 @@
-"""Previews of a destination's rendered messages."""
+"""Previews of the messages that a destination sends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HANDED_OVER = "the plugin receives the event itself, so no template is rendered
 
 @dataclass(frozen=True, slots=True)
 class PreviewPart:
-    """A rendered part: its content, or the reason why there is none."""
+    """A rendered part: its content, or the reason why it could not be rendered."""
 
     name: str
     content: str | None
@@ -41,7 +41,7 @@ def build_preview(
 ) -> Preview:
     """Render the event with the destination's current templates.
 
-    The preview shows the input of the channel, without additions such as signatures or secrets.
+    The preview shows what the channel receives, without additions such as signatures or secrets.
     """
     if destination.managed_by is ManagedBy.PLUGIN:
         return Preview(reason=_HANDED_OVER)

@@ -16,7 +16,7 @@ from tocsin.registry import ManagedBy
 from tocsin.store.tables import deliveries, destinations
 
 TOPIC = "destinations"
-"""Topic that announces created, changed, stopped and resumed destinations."""
+"""Topic that announces created, changed, disabled and resumed destinations."""
 
 
 class DestinationState(StrEnum):
@@ -58,12 +58,12 @@ class Destination:
 
     @property
     def is_served(self) -> bool:
-        """Whether deliveries are attempted, even if only as probes."""
+        """Whether Tocsin attempts deliveries, even if only as probes."""
         return self.state in (DestinationState.ACTIVE, DestinationState.PAUSED)
 
     @property
     def is_routed(self) -> bool:
-        """Whether new events become deliveries, even if only on hold."""
+        """Whether Tocsin creates deliveries for new events, even if only on hold."""
         return self.state is not DestinationState.DELETED and self.reason is not StopReason.REMOVED
 
 
@@ -84,7 +84,7 @@ def load_destinations(connection: Connection, *, lock: bool = False) -> list[Des
 def load_destination(
     connection: Connection, name: str, *, lock: bool = False
 ) -> Destination | None:
-    """Return one destination, even if deleted; None if the name was never used.
+    """Return one destination, even if it was deleted; None if the name was never used.
 
     `lock` locks the row until the transaction ends.
     """
@@ -159,7 +159,7 @@ def list_destinations(
     limit: int,
     after: str | None = None,
 ) -> DestinationPage:
-    """Return one page of the destinations in a state, or of all that are not deleted."""
+    """Return one page of the destinations in a state, or of all destinations not deleted."""
     column = destinations.c.state
     matching = column != DestinationState.DELETED if state is None else column == state
     total = connection.scalars(select(func.count()).select_from(destinations).where(matching)).one()

@@ -1,4 +1,4 @@
-"""Sample events, and their delivery as a test of a destination."""
+"""Sample events, which Tocsin sends to test a destination."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SampleSender:
     async def send(
         self, destination: Destination | DestinationSpec, event_type: EventType
     ) -> SampleResult:
-        """Send a sample through a channel created for it, and return the result."""
+        """Send a sample through a temporary channel, and return the result."""
         started = self._clock.now()
         event = build_sample(event_type, self._public_url, started)
         outcome, reason = "later", f"no response within {PATIENCE.total_seconds():g} seconds"
@@ -79,7 +79,7 @@ class SampleSender:
         return SampleResult(event_id=event.id, outcome=outcome, duration=duration, reason=reason)
 
     def preview(self, destination: Destination, event: Event) -> Preview:
-        """Render an event with the destination's templates; nothing is sent."""
+        """Render an event with the destination's templates, without sending it."""
         return build_preview(self._channels, self._renderer, destination, event)
 
     async def _send(self, destination: Destination | DestinationSpec, event: Event) -> SampleResult:

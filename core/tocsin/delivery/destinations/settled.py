@@ -1,4 +1,4 @@
-"""Channel classes and settings of destinations, for requests that receivers send."""
+"""Destinations' channel classes and settings, for requests that receivers send."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SettledDestinations:
         self._settled: dict[str, tuple[object, type[Channel], Channel.Settings]] = {}
 
     async def find(self, name: str) -> tuple[type[Channel], Channel.Settings]:
-        """Return the channel class of a destination, and its settings.
+        """Return a destination's channel class and settings.
 
         Raises `CredentialsRefused` if there is no such destination, or it is not available here.
         """
@@ -43,7 +43,7 @@ class SettledDestinations:
         return kind, settings
 
     async def load(self, name: str) -> Destination:
-        """Return a destination that is neither deleted nor disabled; or `CredentialsRefused`."""
+        """Return a destination; raise `CredentialsRefused` if it is deleted or disabled."""
         destination = await self._database.lookup(load_destination, name)
         if destination is None or not destination.is_served:
             raise CredentialsRefused("unknown destination")

@@ -24,7 +24,7 @@ from tocsin.validation import explain_errors, list_choices, suggest_nearest, sug
 
 Encrypt = Callable[[bytes], bytes]
 RecordContact = Callable[[str, list[str]], Awaitable[None]]
-"""Records that a destination's servers are about to be contacted: its name, and the servers."""
+"""Records that Tocsin is about to contact a destination's servers: its name, and the servers."""
 
 _PATIENCE = 10  # seconds; a slow receiver is not a problem of the settings
 _MOST_PROBLEMS = 50
@@ -40,7 +40,7 @@ class DestinationProblem:
 
 
 class InvalidDestinationError(TocsinError):
-    """The requested destination is invalid; `wrong` holds every problem."""
+    """The requested destination is invalid; `wrong` contains all problems."""
 
     def __init__(self, wrong: Iterable[DestinationProblem]) -> None:
         self.wrong = tuple(wrong)
@@ -107,7 +107,7 @@ class DestinationValidator:
         return await self._build_spec(destination.name, kind, settings, table, record_contact)
 
     def _describe_move(self, destination: Destination, settings: Channel.Settings) -> str | None:
-        """Return the change of server in words, or None if there is none."""
+        """Describe how the destination's server changes; None if it does not."""
         try:
             before = self._channels.settle(destination)[1].targets()
         except OperatorError:
@@ -212,7 +212,7 @@ class DestinationValidator:
                 yield DestinationProblem(f"settings.providers.{place}", message)
 
     async def _try_out(self, written: DestinationSpec) -> Sequence[str]:
-        """Return the problems that the plugin itself reports; transient ones do not count."""
+        """Return the problems that the plugin itself reports, except temporary ones."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 return await self._check(written)
@@ -239,7 +239,7 @@ def _list_problems(error: ValidationError, kind: type[Channel]) -> Iterator[Dest
 
 
 def _place_problems(kind: type[Channel], problems: Iterable[str]) -> Iterator[DestinationProblem]:
-    """Yield the plugin's problems, each at the setting whose name it begins with, if any."""
+    """Yield the plugin's problems, each at the setting whose name begins its text, if any."""
     for problem in problems:
         field, _, message = problem.partition(": ")
         is_named = field in kind.Settings.model_fields

@@ -1,9 +1,9 @@
 """Circuit breaker for destinations.
 
-Pure functions. Overload holds deliveries back for a while; steady failures, for long enough and
-often enough, pause the destination. After either delay one delivery is sent as a probe, and its
-success resumes the rest. In the usual terms, a paused destination is an open circuit, and one that
-is being probed a half-open one.
+Pure functions. When a receiver is overloaded, deliveries wait for a while. When attempts keep
+failing for long enough and often enough, the destination is paused. After either delay, one
+delivery is sent as a probe, and deliveries resume if it succeeds. In the usual terms, the circuit
+is open while a destination is paused, and half-open while it is being probed.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 MAX_HOLD = timedelta(hours=1)
-"""Upper bound of a delay that a receiver requests; it is probed then."""
+"""Longest delay that a receiver can request; after this time, Tocsin probes the receiver."""
 _MIN_HOLD = timedelta(seconds=1)
 _MAX_OWN_HOLD = timedelta(minutes=1)
 
 
 class AttemptVerdict(Enum):
-    """Meaning of an attempt for the health of the receiver."""
+    """What an attempt says about the receiver's health."""
 
     HEALTHY = "healthy"
     FAILING = "failing"
     THROTTLED = "throttled"
     UNWANTED = "unwanted"
-    """The receiver wants nothing more."""
+    """The receiver does not want any more deliveries."""
     NOTHING = "nothing"
-    """The attempt did not reach the receiver, or failed for its content."""
+    """The attempt did not reach the receiver, or failed because of its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthStatus:
-    """Health of a receiver so far."""
+    """A receiver's health so far."""
 
     is_paused: bool = False
     failures: int = 0
-    """Consecutive failed attempts."""
+    """Number of consecutive failed attempts."""
     failing_since: datetime | None = None
     holds: int = 0
-    """Consecutive signs of overload."""
+    """Number of consecutive responses that signal overload."""
     held_until: datetime | None = None
-    """Nothing is sent before; from then on, one delivery is sent as a probe."""
+    """When to send the next delivery, as a probe; before this time, nothing is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class PausePolicy:
-    """Threshold for pausing a destination, and interval of its probes."""
+    """When to pause a destination, and how often to probe it."""
 
     period: timedelta
     failures: int
@@ -60,7 +60,7 @@ def apply_verdict(
     now: datetime,
     requested_delay: timedelta | None = None,
 ) -> HealthStatus:
-    """Return the status after one more attempt; `requested_delay` is the receiver's own."""
+    """Return the health after one more attempt; the receiver may have requested a delay."""
     match verdict:
         case AttemptVerdict.HEALTHY:
             return HealthStatus()
@@ -79,7 +79,7 @@ def _count_failure(health: HealthStatus, now: datetime) -> HealthStatus:
 
 
 def _hold(health: HealthStatus, now: datetime, requested_delay: timedelta | None) -> HealthStatus:
-    """Hold deliveries back; responses that were in progress when a hold began do not extend it."""
+    """Hold deliveries back; only a longer requested delay extends a hold that has begun."""
     until = health.held_until
     if until is not None and until > now:
         requested_until = now + min(requested_delay or timedelta(0), MAX_HOLD)

@@ -32,14 +32,14 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class DestinationTransition:
-    """Change of a destination caused by attempts."""
+    """Change to a destination as a result of attempts."""
 
     before: Destination
     after: Destination
 
     @property
     def is_state_change(self) -> bool:
-        """Whether the state of the destination differs."""
+        """Whether the destination's state changes."""
         return self.before.state is not self.after.state
 
 
@@ -50,9 +50,9 @@ def record_verdicts(
     policy: PausePolicy,
     now: datetime,
 ) -> DestinationTransition | None:
-    """Store the effect of attempts on the receiver's health; None if nothing changes.
+    """Store the effect of attempts on the receiver's health; return None if nothing changes.
 
-    Nothing changes either if the destination was changed or stopped meanwhile: that started over.
+    Nothing changes if the destination was changed or disabled meanwhile, which resets its health.
     """
     before = load_destination(connection, known.name, lock=True)
     if before is None or not before.is_served or before.revision != known.revision:

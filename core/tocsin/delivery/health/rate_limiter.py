@@ -1,4 +1,4 @@
-"""Rate limit, holds and digest windows of one destination."""
+"""Rate limit, holds and digest windows for a destination."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _LONGEST_DEBT = timedelta(minutes=1)  # more than the clocks of nodes differ
 
 
 IsClaimable = Callable[[bool], Awaitable[bool]]
-"""Returns whether a delivery can be claimed, with True also before it is due."""
+"""Returns whether a delivery can be claimed; with True, deliveries count before they are due."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Number of deliveries that may be claimed now, and whether that is a probe."""
+    """How many deliveries can be claimed now, and whether as a probe."""
 
     most: int
     is_probe: bool = False
     is_early: bool = False
-    """Whether deliveries may be claimed before they are due, since all wait for the receiver."""
+    """Whether deliveries can be claimed before they are due, because all wait for the receiver."""
 
 
 class DeliveryRateLimiter:
-    """Limits the deliveries to one destination by its health, rate and digest window."""
+    """Limits deliveries to one destination by its health, rate limit and digest window."""
 
     def __init__(self, destination: Destination, channel: Channel, database: Database) -> None:
         self.destination = destination
-        """As last loaded."""
+        """The destination as it was last loaded."""
         self._settings = channel.settings
         self._gathering = channel.gathering
         self._database = database
@@ -52,9 +52,9 @@ class DeliveryRateLimiter:
         self._loading = asyncio.Lock()
 
     async def permit(self, wanted: int, is_claimable: IsClaimable) -> Permit:
-        """Return how many of the wanted deliveries may be claimed now.
+        """Return how many of the wanted deliveries can be claimed now.
 
-        Nothing is written unless a delivery is claimable.
+        The method writes to the database only if a delivery can be claimed.
         """
         if not await self._is_current():
             return Permit(0)
@@ -93,21 +93,21 @@ class DeliveryRateLimiter:
             await self._database.write(give_back_turns, self._name, unused, self._interval)
 
     async def is_open(self) -> bool:
-        """Return whether an attempt may begin: the revision is served and not on hold."""
+        """Return whether an attempt can begin: the revision is current and not on hold."""
         if not await self._is_current():
             return False
         held_until = self.destination.health.held_until
         return held_until is None or held_until <= self._clock.now()
 
     def is_known_open(self, now: datetime) -> bool:
-        """Return whether an attempt may begin by a destination that was loaded a moment ago."""
+        """Return whether an attempt can begin, as far as the recently loaded destination shows."""
         destination = self.destination
         is_served = self._is_served and destination.is_served
         return is_served and destination.health.held_until is None and now - self._read_at <= FRESH
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether claims need no permit, as far as is known."""
+        """Whether claims do not need a permit, as far as is known."""
         is_held = self.destination.health.held_until is not None
         return self._gathering is None and self._interval is None and not is_held
 
@@ -121,7 +121,7 @@ class DeliveryRateLimiter:
         return None if limit is None else _MINUTE / limit
 
     async def _is_current(self) -> bool:
-        """Return whether this revision is served; loads the destination if it is stale."""
+        """Return whether this revision is current; load the destination if the copy is stale."""
         if self._is_fresh():
             return True
         async with self._loading:
@@ -136,7 +136,7 @@ class DeliveryRateLimiter:
             return self._is_served
 
     def _is_fresh(self) -> bool:
-        """Return whether this revision was served when it was loaded a moment ago."""
+        """Return whether the loaded destination is recent, and its revision is still current."""
         now = self._clock.now()
         is_served = self._is_served and self.destination.is_served
         is_held = (self.destination.health.held_until or now) > now
@@ -144,7 +144,7 @@ class DeliveryRateLimiter:
 
 
 def window_start(now: datetime, length: timedelta) -> datetime:
-    """Return the start of the current window; windows are aligned to midnight, UTC."""
+    """Return the start of the current window; windows are aligned to midnight UTC."""
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight + (now - midnight) // length * length
 
@@ -152,8 +152,8 @@ def window_start(now: datetime, length: timedelta) -> datetime:
 def has_gathered(connection: Connection, name: str, now: datetime, length: timedelta) -> bool:
     """Return whether a delivery has waited since before the current window.
 
-    The query looks at the deliveries, so no node keeps state. Retried deliveries go by their
-    schedule, and wait for each other for a minute at most.
+    The query uses only the deliveries, so nodes do not need to keep state. Retried deliveries
+    follow their schedule, and wait at most a minute for each other.
     """
     is_new = deliveries.c.attempts == 0
     shorter = min(length, _MINUTE)
@@ -167,9 +167,9 @@ def has_gathered(connection: Connection, name: str, now: datetime, length: timed
 
 
 def try_probe(connection: Connection, name: str, now: datetime, until: datetime) -> bool:
-    """Return whether this node may send one delivery as a probe now.
+    """Return whether this node can now send one delivery as a probe.
 
-    No other node may until then, or until the result of the probe is known.
+    If so, no other node can send a probe before `until` or before the result is known.
     """
     is_unclaimed = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
     statement = update(destinations).where(
@@ -179,7 +179,7 @@ def try_probe(connection: Connection, name: str, now: datetime, until: datetime)
 
 
 def end_probe(connection: Connection, name: str) -> None:
-    """Allow the next probe."""
+    """End the probe, so that the next one can start."""
     connection.execute(
         update(destinations).where(destinations.c.name == name).values(probing_until=None)
     )
@@ -188,10 +188,10 @@ def end_probe(connection: Connection, name: str) -> None:
 def take_turns(
     connection: Connection, name: str, wanted: int, interval: timedelta, now: datetime
 ) -> int:
-    """Return how many of the wanted attempts the rate allows now, and use them up.
+    """Return how many of the wanted attempts the rate limit allows now, and use these turns.
 
-    The generic cell rate algorithm over one column, so that it holds across all nodes: one turn per
-    `interval`, and those of the last second at once.
+    The function uses the generic cell rate algorithm with one column, so the limit applies across
+    all nodes. It allows one turn per `interval`, and all turns of the last second at once.
     """
     saved = max(timedelta(seconds=1), interval)
     free_at = max(_free_at(connection, name) or now - saved, now - saved)
@@ -210,7 +210,7 @@ def give_back_turns(connection: Connection, name: str, unused: int, interval: ti
 
 
 def _free_at(connection: Connection, name: str) -> datetime | None:
-    """Return the time of the next free turn, locked until the transaction ends."""
+    """Return the time of the next free turn; lock it until the transaction ends."""
     query = select(destinations.c.free_at).where(destinations.c.name == name)
     free_at: datetime | None = connection.execute(query.with_for_update()).scalar_one()
     return free_at

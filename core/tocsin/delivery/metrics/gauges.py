@@ -32,7 +32,7 @@ _SHOWN_STATES = (DestinationState.ACTIVE, DestinationState.PAUSED, DestinationSt
 
 @dataclass(slots=True)
 class DeliveryBacklog:
-    """Undelivered deliveries of one destination that is not deleted."""
+    """Undelivered deliveries to one destination that is not deleted."""
 
     destination: str
     state: DestinationState
@@ -80,7 +80,7 @@ def read_backlogs(connection: Connection, now: datetime) -> tuple[list[DeliveryB
 
 
 def count_suppressed(connection: Connection) -> int:
-    """Return the number of events that were ever suppressed."""
+    """Return how many events have been suppressed in total."""
     return int(connection.execute(_SUPPRESSED).scalar_one())
 
 
@@ -109,7 +109,7 @@ class BreakerState(IntEnum):
     CLOSED = 0
     OPEN = 1
     HALF_OPEN = 2
-    """The current or next attempt probes whether the receiver is back."""
+    """The current or next attempt is a probe of whether the receiver is available again."""
 
     @classmethod
     def of(cls, backlog: DeliveryBacklog, now: datetime) -> BreakerState:
@@ -170,7 +170,7 @@ class DeliveryGauges:
         *,
         on_hold: bool,
     ) -> None:
-        """Expose these values, and nothing of earlier ones."""
+        """Expose these values instead of all earlier ones."""
         self.clear()
         self._unrouted.set(unrouted)
         self._suppressed.set(suppressed)
@@ -179,7 +179,7 @@ class DeliveryGauges:
             self._show(backlog, now)
 
     def clear(self) -> None:
-        """Expose nothing, since nothing is known."""
+        """Expose no values, because none are known."""
         for gauge in (self._depth, self._oldest, self._dead, self._breaker, self._state):
             gauge.clear()
         self._unrouted.set(nan)

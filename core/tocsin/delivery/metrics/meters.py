@@ -76,7 +76,7 @@ class DeliveryMeters:
         return dict(self._known)
 
     def forget(self, destination: str, meter: DeliveryMeter) -> None:
-        """Remove the series of a destination, unless another worker has started there since."""
+        """Remove a destination's series, unless another worker has started for it since."""
         if self._known[destination] is meter:
             del self._known[destination]
             for metric in (self.ended, self.late, self.duration, self.latency, self.closed):
@@ -130,7 +130,7 @@ class DeliveryMetrics:
         metrics.read_by(self.read)
 
     async def read(self) -> None:
-        """Read the gauges from the database; expose none of them if it does not respond."""
+        """Read the gauges from the database; if it does not respond, expose none of them."""
         known, now = self.meters.known(), self._clock.now()
         try:
             async with asyncio.timeout(_PATIENCE):

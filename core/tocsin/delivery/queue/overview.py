@@ -1,4 +1,4 @@
-"""Overview of the destinations of a node: which of them may have work."""
+"""Overview of a node's destinations: which of them may have work."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tocsin.store.tables import deliveries, destinations
 
 @dataclass(frozen=True, slots=True)
 class DestinationOverview:
-    """A destination that is served, and whether there may be a delivery to claim."""
+    """An active or paused destination, and whether there may be deliveries to claim."""
 
     name: str
     revision: int
     has_work: bool
-    """Whether a delivery is due, or any one is pending where the receiver is to be probed."""
+    """Whether a delivery is due or, if the receiver is to be probed, any is pending."""
 
 
 def load_overview(connection: Connection, now: datetime) -> list[DestinationOverview]:
-    """Return every destination that is served, by name."""
+    """Return all active and paused destinations, by name."""
     of_it = (deliveries.c.destination == destinations.c.name, is_stored_as(PENDING))
     may_probe = or_(destinations.c.probing_until.is_(None), destinations.c.probing_until <= now)
     has_work = case(

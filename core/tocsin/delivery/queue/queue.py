@@ -55,14 +55,15 @@ from tocsin.store.tables import deliveries
 
 HEARTBEAT = LEASE_DURATION / 6
 _RECHECK_DELAY = timedelta(seconds=2)
-"""Delay before a delivery that waits for a predecessor is looked at again."""
+"""How often to check a delivery that waits for an earlier one."""
 
 
 class DeliveryQueue:
     """The delivery queue of one node, on a database that nodes may share.
 
-    `holder` is the node's number. At any time a delivery belongs to one worker at most, and none
-    is lost. Claims and results yield to other writers: what arrives is stored first.
+    `holder` is the node's number. At any time, a delivery belongs to at most one worker, and no
+    delivery is lost. Claims and results give way to other writers, so that Tocsin first stores
+    what arrives.
     """
 
     def __init__(self, database: Database, holder: int = 0) -> None:
@@ -110,7 +111,7 @@ class DeliveryQueue:
     def _lease_new(
         self, connection: Connection, vacancies: Mapping[str, Vacancy], now: datetime
     ) -> dict[str, DeliveryLease]:
-        """Return a lease for each vacancy that may get new deliveries."""
+        """Return a lease for each vacancy that can receive new deliveries."""
         if not vacancies:
             return {}
         ready = connection.scalars(SELECT_READY, {"names": sorted(vacancies), "now": now})
@@ -122,7 +123,7 @@ class DeliveryQueue:
     async def has_claimable(
         self, destination: str, now: datetime, *, in_order: bool = False, early: bool = False
     ) -> bool:
-        """Return whether a claim would find a delivery; it reads, and so delays no writer."""
+        """Return whether a claim would find a delivery; only reads, so writers do not wait."""
         return await self._database.lookup(
             _has_claimable, destination, now, in_order=in_order, early=early
         )
@@ -245,7 +246,7 @@ def _claim(
 def _release_followers(
     connection: Connection, destination: str, rows: Sequence[RowMapping], now: datetime
 ) -> list[RowMapping]:
-    """Release the rows that wait for older deliveries of related subjects; return the others."""
+    """Release rows that wait for older deliveries on related subjects; return the others."""
     ours, waits = list[RowMapping](), dict[str, datetime]()
     in_front = _find_predecessors(connection, destination, rows)
     for row in rows:
@@ -274,7 +275,7 @@ def _find_predecessors(
 
 
 def _recheck_at(row: RowMapping, now: datetime) -> datetime:
-    """Return when to check again for a predecessor: not before its own next attempt."""
+    """Return when to check again for the earlier delivery: not before its next attempt."""
     due_at: datetime = row["due_at"]
     return now + _RECHECK_DELAY if row["lease"] is not None else max(due_at, now) + _RECHECK_DELAY
 
@@ -282,7 +283,7 @@ def _recheck_at(row: RowMapping, now: datetime) -> datetime:
 def _known_objects(
     connection: Connection, destination: str, rows: Sequence[RowMapping], tenant_key: str
 ) -> Mapping[str, RowMapping]:
-    """Return the remote objects of the subjects that events are related to, by subject."""
+    """Return, by subject, the remote objects of the subjects that events are related to."""
     subjects = sorted({subject for row in rows for subject in row["related"]})
     if not subjects:
         return {}
@@ -317,7 +318,7 @@ def _release(
 
 
 def _find_gone(connection: Connection, holder: int) -> frozenset[int]:
-    """Return the numbers of other nodes that hold leases and are gone."""
+    """Return the numbers of other nodes that hold leases but are gone."""
     others = (
         select(deliveries.c.holder)
         .where(deliveries.c.lease.is_not(None), deliveries.c.holder != holder)

@@ -1,4 +1,4 @@
-"""Objects that deliveries created or closed at their receivers."""
+"""Remote objects, such as tickets, that deliveries created or closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.store.tables import EPOCH, remote_objects
 
 
 def store_remote_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
-    """Store the remote IDs of subjects, for later events to update."""
+    """Store the remote IDs of subjects, so that later events update these objects."""
     made = {each.claimed.id: each for each in ended if each.remote_id is not None}
     if not made:
         return
@@ -44,7 +44,7 @@ def store_remote_objects(connection: Connection, ended: Sequence[AttemptResult])
 
 
 def mark_closed_objects(connection: Connection, ended: Sequence[AttemptResult]) -> None:
-    """Mark the objects that Tocsin closed, so that nobody takes it for a decision of people."""
+    """Mark the objects that Tocsin closed, to distinguish them from those that people close."""
     closing = {each.claimed.id: each for each in ended if each.closed_subjects}
     if not closing:
         return
@@ -62,7 +62,7 @@ def mark_closed_objects(connection: Connection, ended: Sequence[AttemptResult]) 
 
 
 def _forget_other_status(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of the status: as they are, unless this is another object now."""
+    """Return the status columns: unchanged, unless the subject has another object now."""
     c = remote_objects.c
     is_same = and_(c.remote_id == values["remote_id"], c.home == values["home"])
     due_now = {"status_due_at": literal(EPOCH, c.status_due_at.type)}

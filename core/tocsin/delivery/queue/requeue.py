@@ -1,4 +1,4 @@
-"""Requeueing and expiry of deliveries."""
+"""Deliveries that become due again, or expire."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def requeue_after_outage(connection: Connection, destination: str, now: datetime
 
 
 def release_on_hold(connection: Connection, destination: str, now: datetime) -> int:
-    """Make the deliveries of a destination that are on hold due, and return their number."""
+    """Make a destination's deliveries on hold due, and return their number."""
     at_destination = deliveries.c.destination == destination
     moved = _requeue_matching(connection, _IS_RETRIED & at_destination, now)
     announce(connection, queue_topic(destination))
@@ -71,7 +71,7 @@ def release_on_hold(connection: Connection, destination: str, now: datetime) -> 
 
 
 def requeue_on_hold(connection: Connection, now: datetime) -> int:
-    """Make all deliveries on hold due, but for restored ones, and return their number."""
+    """Make all deliveries on hold due, except for restored ones, and return their number."""
     return _requeue_matching(connection, _IS_RETRIED, now)
 
 
@@ -81,7 +81,7 @@ def _requeue_matching(connection: Connection, condition: ColumnElement[bool], no
 
 
 def requeue_pending(connection: Connection, now: datetime) -> int:
-    """Make all pending deliveries due that are not in progress, and return their number."""
+    """Make all pending deliveries due, unless they are in progress, and return their number."""
     return _requeue_matching(connection, _IS_WAITING, now)
 
 

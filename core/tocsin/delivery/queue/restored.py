@@ -1,4 +1,4 @@
-"""Deliveries of a restored backup, which may have been sent after it was made."""
+"""Deliveries in a restored backup, which may have been sent after the backup was made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.store.tables import deliveries
 
 
 def hold_pending_deliveries(connection: Connection, reason: str, now: datetime) -> int:
-    """Put all deliveries on hold that are pending or on hold, and return their number."""
+    """Put all unfinished deliveries on hold because of the restore, and return their number."""
     held = {"state": ON_HOLD, "reason": reason, "lease": None, "holder": None, "finished_at": now}
     return sum(
         int(connection.execute(update(deliveries).where(condition).values(held)).rowcount)
@@ -25,7 +25,7 @@ def hold_pending_deliveries(connection: Connection, reason: str, now: datetime) 
 def release_restored_deliveries(
     connection: Connection, destination: str | None, now: datetime
 ) -> int:
-    """Make the deliveries due that a restore put on hold, and return their number."""
+    """Make due the deliveries that a restore put on hold, and return their number."""
     condition = is_stored_as(ON_HOLD) & deliveries.c.reason.startswith(RESTORED)
     if destination is not None:
         condition &= deliveries.c.destination == destination

@@ -98,7 +98,7 @@ SELECT_CLAIMABLE = {
     for in_order in (False, True)
     for early in (False, True)
 }
-"""Whether a claim would find anything, without writing."""
+"""Whether a claim would find anything; does not write."""
 SELECT_READY = select(destinations.c.name).where(
     is_in(destinations.c.name, "names"),
     destinations.c.state == DestinationState.ACTIVE,
@@ -186,7 +186,7 @@ RELEASE = (
         due_at=bindparam("to_due_at"), lease=None, holder=None, begun_by=deliveries.c.begun_before
     )
 )
-"""Makes deliveries due, as if they had not been claimed."""
+"""Makes claimed deliveries due, as if they had not been claimed."""
 RELEASE_BEGUN = RELEASE.values(begun_by=bindparam("to_due_at"))
 OFFER = BulkStatement(
     insert(deliveries),
@@ -258,4 +258,4 @@ SETTLE = BulkUpdate(
         "response": "response",
     },
 )
-"""Ends attempts whose lease is still held, and logs them."""
+"""Ends and logs attempts whose lease is still held."""

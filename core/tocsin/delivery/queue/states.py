@@ -25,7 +25,7 @@ class DeliveryState(Vocabulary):
 
     PENDING = "pending"
     ON_HOLD = "on_hold"
-    """Not attempted until its configuration is fixed."""
+    """Tocsin does not attempt the delivery until someone fixes a problem."""
     DELIVERED = "delivered"
     DEAD = "dead"
 
@@ -36,7 +36,7 @@ class DeliveryState(Vocabulary):
 
     @classmethod
     def parse_replayable(cls, word: str) -> Self:
-        """Return the member for a state that bulk replays take; ValueError names those states."""
+        """Return the member for a state that can be replayed; else raise ValueError with those."""
         with suppress(ValueError):
             if (state := cls.parse(word)) in REPLAYABLE_STATES:
                 return state
@@ -46,7 +46,7 @@ class DeliveryState(Vocabulary):
 PENDING, ON_HOLD = DeliveryState.PENDING, DeliveryState.ON_HOLD
 DELIVERED, DEAD = DeliveryState.DELIVERED, DeliveryState.DEAD
 REPLAYABLE_STATES = (DEAD, ON_HOLD, DELIVERED)
-"""States in which nothing is attempted: bulk replays take one of them."""
+"""States in which Tocsin makes no attempts; a bulk replay covers one of them."""
 _RESTING = (DEAD, ON_HOLD)
 
 
@@ -70,22 +70,22 @@ class ClaimedDelivery:
     related: Mapping[str, str] = field(default_factory=dict)
     """Remote IDs at the destination of the subjects that the event is related to."""
     tried_at: datetime | None = None
-    """Latest time at which an earlier attempt can have begun; None without earlier attempts."""
+    """Latest time when an earlier attempt can have begun; None if there were no attempts."""
     tenant_key: str = ""
     previous_remote_id: str | None = None
-    """Remote ID that this delivery returned when it was delivered before."""
+    """Remote ID that the receiver returned when this delivery was delivered before."""
     is_probe: bool = False
-    """Whether it probes a failing receiver; its retry schedule does not advance."""
+    """Whether the attempt probes a failing receiver; the retry schedule does not advance then."""
 
     @property
     def identity(self) -> tuple[str, str]:
-        """ID and lease: a delivery whose lease was lost may be claimed again."""
+        """ID and lease; a delivery whose lease was lost may have been claimed again."""
         return self.id, self.lease
 
 
 @dataclass(frozen=True, slots=True)
 class Vacancy:
-    """Room of a worker of this node for deliveries that routing leases to it."""
+    """How many deliveries routing can lease to a worker on this node."""
 
     most: int
     tenant_key: str
@@ -93,13 +93,13 @@ class Vacancy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptResult:
-    """Result of one attempt, and the next state of its delivery."""
+    """Result of one attempt, and the delivery's next state."""
 
     claimed: ClaimedDelivery
     state: DeliveryState
     outcome: str
     verdict: AttemptVerdict
-    """Meaning for the health of the receiver."""
+    """What the attempt says about the receiver's health."""
     started_at: datetime
     ended_at: datetime
     due_at: datetime
@@ -113,11 +113,11 @@ class AttemptResult:
     remote_id: str | None = None
     remote_url: str | None = None
     closed: tuple[str, ...] = ()
-    """Remote IDs of objects that it closed."""
+    """Remote IDs of the objects that the delivery closed."""
 
     @property
     def closed_subjects(self) -> list[str]:
-        """The subjects whose objects it closed, sorted."""
+        """The subjects whose objects the delivery closed, sorted."""
         known = {**self.claimed.related}
         if found := self.remote_id or self.claimed.remote_id:
             known[self.claimed.event.subject] = found
@@ -125,7 +125,7 @@ class AttemptResult:
 
     @property
     def row(self) -> Row:
-        """Values of the delivery and of its attempt, for the statement that settles it."""
+        """Values for the statement that stores the result of the attempt."""
         return (
             self.claimed.id,
             self.claimed.lease,
@@ -147,13 +147,13 @@ class AttemptResult:
 
 
 def _milliseconds(duration: timedelta) -> int:
-    """Return the duration in a 32-bit range, even if the clock was set meanwhile."""
+    """Return the duration within a 32-bit range, even if the clock was changed meanwhile."""
     return max(0, min(duration // timedelta(milliseconds=1), 2**31 - 1))
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLease:
-    """A lease of deliveries, until a time and by a node."""
+    """A lease on deliveries, held by a node until a certain time."""
 
     token: str
     until: datetime

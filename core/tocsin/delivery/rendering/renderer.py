@@ -81,11 +81,11 @@ HTML = OutputFormat("html", _write_text, _pass_through, autoescape=True)
 FORMATS = (JSON, TEXT, HTML)
 
 SHARED = "_shared"
-"""The folder of templates that serve every receiver."""
+"""The folder with templates that all receivers share."""
 PLAIN_PARTS: Mapping[str, OutputFormat] = MappingProxyType(
     {"body": JSON, "text": TEXT, "html": HTML}
 )
-"""Parts whose templates do not have the part's name in theirs."""
+"""Parts whose template names do not contain the name of the part."""
 
 
 def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, OutputFormat]:
@@ -98,11 +98,11 @@ def list_candidates(receiver: str, event_type: str, part: str) -> dict[str, Outp
 
 
 MAX_BYTES = 256 * 1024
-"""Limit of the output."""
+"""Maximum size of the output."""
 MAX_UNITS = 2_000_000
-"""Limit of memory and work, in the units of `tocsin.sandbox.Allowance`."""
+"""Limit for memory and work, in the units of `tocsin.sandbox.Allowance`."""
 MAX_SECONDS = 0.5
-"""Limit of processor time."""
+"""Limit for CPU time."""
 _ENVELOPE = (
     '{"event_type": {{ event.event_type }}, "timestamp": {{ event.timestamp }}, '
     '"data": {{ event.data }}}'
@@ -114,7 +114,7 @@ class _FoundTemplate:
     template: Template
     form: OutputFormat
     is_envelope: bool
-    """Whether it is the envelope as it is shipped, which needs no template engine."""
+    """Whether this is the shipped envelope, which does not need a template engine."""
 
 
 class Renderer:
@@ -268,7 +268,7 @@ class Renderer:
 
 
 def _is_envelope(template: Template) -> bool:
-    """Return whether the template says the same as the shipped envelope, but for comments."""
+    """Return whether the template is the same as the shipped envelope, except for comments."""
     environment = template.environment
     assert environment.loader is not None  # noqa: S101 - each environment here has one
     text, *_ = environment.loader.get_source(environment, str(template.name))
@@ -276,7 +276,7 @@ def _is_envelope(template: Template) -> bool:
 
 
 def _write_envelope(event: Event) -> bytes | None:
-    """Return what the shipped envelope renders; None where only the template can tell."""
+    """Return the output of the shipped envelope; None if only the template can render it."""
     envelope = {
         "event_type": event.template_type.value,
         "timestamp": isoformat(event.timestamp),

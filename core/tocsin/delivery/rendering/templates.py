@@ -21,7 +21,7 @@ from tocsin.reports import from_json, to_markdown
 from tocsin.sandbox import WritingEnvironment, pause, require_data, spend
 
 SHIPPED_PREFIX = "shipped/"
-"""Prefix of template names that are looked up in plugins' folders alone."""
+"""Prefix of template names that are looked up only in plugins' folders."""
 MAX_TEMPLATE_SIZE = 32 * 1024  # compiling more than that would hold up everything else
 _CHARACTERS = 100_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -108,7 +108,7 @@ class TemplateLoader(FileSystemLoader):
     def shown(self, path: str | None, line: int) -> str:
         """Return a readable location in a template.
 
-        The operator's file by its full path, a shipped one by its receiver and name.
+        An operator's file is shown with its full path, a shipped file with receiver and name.
         """
         for folder in self._paths:
             if path and Path(path).is_relative_to(folder):
@@ -132,7 +132,7 @@ def _always() -> bool:
 
 
 def escape_markdown(value: object) -> str:
-    """Escape text for Markdown: no links, mentions or images result."""
+    """Escape text for Markdown, so that it contains no links, mentions or images."""
     text = str(require_data(value))
     spend(len(text))
     escaped_lines = "\n".join(map(escaped, text.splitlines()))
@@ -141,7 +141,7 @@ def escape_markdown(value: object) -> str:
 
 
 def escape_mrkdwn(value: object) -> str:
-    """Escape text for mrkdwn, Slack's markup: no links, mentions or formatting of dates result."""
+    """Escape text for mrkdwn (Slack's markup): no links, mentions or date formatting."""
     text = str(require_data(value))
     escaped_text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     spend(len(escaped_text))
@@ -149,7 +149,7 @@ def escape_mrkdwn(value: object) -> str:
 
 
 def defang_text(value: object) -> str:
-    """Defang addresses so that no reader turns them into links: `evil[.]example`."""
+    """Defang addresses, as in `evil[.]example`, so that clients do not turn them into links."""
     text = str(require_data(value))
     spend(_OF_DEFANGING * len(text))
     return defang(text)

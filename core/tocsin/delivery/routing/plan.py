@@ -119,7 +119,7 @@ class CurrentRoutes:
 class Routes:
     """Current routes, cached until a batch cannot be stored because they have changed.
 
-    To read them for each batch would take two queries more. The transaction that stores a batch
+    Reading them for each batch would require two more queries. The transaction that stores a batch
     checks them anyway.
     """
 

@@ -1,1 +1,1 @@
-"""Statuses of the objects that Tocsin keeps at receivers, and how they match their incidents."""
+"""Statuses of remote objects, such as tickets, and whether they match their incidents."""

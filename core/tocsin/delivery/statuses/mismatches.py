@@ -1,4 +1,4 @@
-"""Remote objects whose status does not match the status of their incident."""
+"""Remote objects whose status does not match their incident's status."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOMENTS = ("status_changed_at", "status_read_at")
 
 
 def represent_remote_object(row: RowMapping) -> dict[str, Any]:
-    """Return the JSON of a remote object with the status that was read last."""
+    """Return a remote object as JSON, with its last known status."""
     shown = {name: row[name] for name in _OBJECT}
     return shown | {name: isoformat_or_none(row[name]) for name in _MOMENTS}
 
@@ -83,7 +83,7 @@ def load_remote_objects(connection: Connection, number: int) -> Sequence[dict[st
 
 
 def summarize_statuses(connection: Connection) -> Sequence[dict[str, Any]]:
-    """Return the numbers of objects and mismatches by destination, and why reading fails."""
+    """Return the numbers of objects and mismatches by destination, and why reads fail."""
     r = status_readers.c
     counted = (
         select(_o.destination, func.count().label("objects"), func.count(_KIND).label("mismatches"))

@@ -60,7 +60,7 @@ class StatusReader:
         node: int,
         apply: ApplyResolution | None = None,
     ) -> None:
-        """Take the source of the statuses; `apply` is called for what people decide there."""
+        """Create a reader; it calls `apply` for each decision that people make in the receiver."""
         self._name = channel.tools.name
         self._channel = channel
         self._database = database
@@ -72,7 +72,7 @@ class StatusReader:
         self._redactor = Redactor(channel.list_secrets(), SHORTEST_IN_IDS)
 
     async def run(self) -> None:
-        """Read what is due until cancelled."""
+        """Read due statuses until canceled."""
         silence = self._timeout + _IDLE + SILENCE
         what = "status reader"
         await run_forever(self._step, self._clock, what, silence=silence, destination=self._name)
@@ -83,7 +83,7 @@ class StatusReader:
         await self._clock.sleep(PACE if has_read else _IDLE)
 
     async def resolve(self) -> int:
-        """Apply what people decided to the incidents, and return the number of changes."""
+        """Apply people's decisions to the incidents, and return the number of changes."""
         source, done = self._source, 0
         if self._apply is None or not source.resolutions:
             return done
@@ -93,7 +93,7 @@ class StatusReader:
         return done
 
     async def read_next(self) -> bool:
-        """Read the next batch that is due; return whether one was read."""
+        """Read the next due batch; return whether there was one."""
         source, clock, write = self._source, self._clock, self._database.write
         if not await self._database.lookup(has_due_statuses, source, clock.now()):
             return False
@@ -147,7 +147,7 @@ class StatusReader:
 def make_status_reader(
     channel: Channel, database: Database, node: int, apply: ApplyResolution | None = None
 ) -> StatusReader | None:
-    """Return the reader of a destination, None if its statuses are not read."""
+    """Return a destination's reader, or None if its statuses are not read."""
     interval: timedelta | None = getattr(channel.settings, "status_interval", None)
     if interval is None or not isinstance(channel, ObjectChannel) or not channel.status_batch:
         return None

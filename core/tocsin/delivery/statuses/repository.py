@@ -17,9 +17,9 @@ from tocsin.store.tables import destinations, remote_objects, status_readers
 PACE = timedelta(seconds=1)
 """Pause between two batches of a destination."""
 WEBHOOK_PAUSE = timedelta(seconds=10)
-"""Minimum time from a read of an object to the next read that a webhook causes."""
+"""How long after a read of an object a webhook can cause the next read."""
 _OF_AGE = 0.02
-"""An object is read again after this part of the time for which its status has not changed."""
+"""Fraction of a status's age after which Tocsin reads the status again."""
 _LONGEST = timedelta(days=1)
 _SKEW = timedelta(minutes=1)
 """Maximum difference between the clocks of two nodes."""
@@ -35,30 +35,30 @@ class StatusSource:
 
     destination: str
     home: str
-    """The tenant of the objects, as the channel names it."""
+    """The channel's key for the tenant in which the objects are."""
     interval: timedelta
     most: int
     """Maximum number of objects in a batch."""
     resolutions: Mapping[str, str] = field(default_factory=dict)
-    """Outcomes of closed objects by resolution or status; empty if nothing is applied."""
+    """Outcome for each resolution or status of closed objects; empty if none is applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusBatch:
-    """Objects of incidents whose statuses are due, and the right to read them."""
+    """Incidents' objects whose statuses are due, and the lease for reading them."""
 
     lease: Lease
     objects: Mapping[str, str]
     """Remote IDs by subject."""
     due_at: Mapping[str, datetime]
-    """Times since which the objects were due, by subject."""
+    """Since when each object has been due, by subject."""
     claimed_at: datetime
     resolving_since: datetime | None
-    """Since when closed objects are applied; None if they are not."""
+    """Since when Tocsin applies the resolutions of closed objects; None if it does not."""
 
 
 def has_due_statuses(connection: Connection, source: StatusSource, now: datetime) -> bool:
-    """Return whether objects of an active destination are due, and may be read."""
+    """Return whether an active destination has due objects that can be read now."""
     query = select(destinations.c.state).where(destinations.c.name == source.destination)
     if connection.scalar(query) != DestinationState.ACTIVE:
         return False
@@ -136,12 +136,12 @@ _READ_SOON = (
 def mark_due(
     connection: Connection, destination: str, remote_ids: Sequence[str], now: datetime
 ) -> int:
-    """Let the statuses of objects be read as soon as possible; return how many are read earlier.
+    """Have these objects' statuses read as soon as possible; return how many are read earlier.
 
-    `remote_ids` can also be the IDs of their parents, such as the cases of alerts.
+    `remote_ids` can also contain the IDs of the objects' parents, such as the cases of alerts.
 
-    An object that is due already stays so, unless a reader may be reading it at this moment: it
-    would store when the object is due next, and the change after its read would be missed.
+    If an object is already due, nothing changes, unless a node may be reading it right now. That
+    node would postpone the next read, and a change after the current read would go unnoticed.
     """
     columns = (_o.subject, _o.status_due_at, _o.status_read_at)
     subjects = set[str]()
@@ -242,7 +242,7 @@ def store_statuses(
 
 
 def _find_closure(row: Any, shown: Mapping[str, Any], batch: StatusBatch) -> datetime | None:
-    """Return when Tocsin closed the object; None if it was open in a later read."""
+    """Return when Tocsin closed the object, or None if a later read found it open."""
     closed_at: datetime | None = row.closed_here_at
     if closed_at is None or not shown["is_open"]:
         return closed_at

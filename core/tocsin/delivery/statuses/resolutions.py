@@ -1,4 +1,4 @@
-"""Decisions that people made at a receiver, for the incidents of the objects."""
+"""Resolutions that people choose in the receiver, and their effect on incidents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tocsin.model import IncidentDisposition, RemoteResolution
 from tocsin.store.tables import deliveries, remote_objects
 
 ApplyResolution = Callable[[Connection, RemoteResolution, datetime], object]
-"""Applies a resolution to its incident, in the transaction of the connection."""
+"""Applies a resolution to its incident, in the connection's transaction."""
 _BATCH = 50
 _o, _d = remote_objects.c, deliveries.c
 _NO_DISPOSITION = "none"
@@ -32,16 +32,16 @@ def _select_due(source: StatusSource) -> Select[Any]:
 
 
 def has_due_resolutions(connection: Connection, source: StatusSource) -> bool:
-    """Return whether a changed status is to be applied."""
+    """Return whether to apply a changed status to the incident."""
     return connection.execute(_select_due(source).limit(1)).first() is not None
 
 
 def resolve_incidents(
     connection: Connection, source: StatusSource, apply: ApplyResolution, now: datetime
 ) -> int:
-    """Apply what people decided, up to a batch, and return the number of changed statuses.
+    """Apply up to a batch of people's decisions, and return the number of changed statuses.
 
-    Each change is applied once. What Tocsin itself closed says nothing about the incident.
+    Each change is applied once. Objects that Tocsin itself closed do not count as decisions.
     """
     rows = connection.execute(_select_due(source)).all()
     for row in rows:
@@ -56,7 +56,7 @@ def resolve_incidents(
 
 
 def _find_resolution(row: Row[Any], source: StatusSource) -> RemoteResolution | None:
-    """Return the decision, None if there is none, or if it is not mapped to a disposition."""
+    """Return the decision, or None if there is none or it is not mapped to a disposition."""
     outcome = _NO_DISPOSITION
     if not row.is_open:
         known = [name for name in (row.resolution, row.status) if name in source.resolutions]

@@ -1,4 +1,4 @@
-"""Webhooks of receivers, which name objects whose statuses may have changed."""
+"""Webhooks from receivers, which name objects whose statuses may have changed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tocsin.hookspecs import PushRequest
 from tocsin.store import Database
 
 MOST_OBJECTS = 100
-"""Maximum number of objects that one webhook can name; further ones are read when they are due."""
+"""Maximum number of objects that one webhook can name; Tocsin reads others when they are due."""
 _log = structlog.get_logger()
 
 
 class WebhookInbox:
-    """Authenticates webhooks, and lets the statuses of the objects that they name be read.
+    """Authenticates webhooks and has the statuses of the named objects read.
 
-    A webhook is only a hint: statuses always come from the receiver.
+    A webhook is only a hint. Tocsin always reads the statuses from the receiver.
     """
 
     def __init__(self, destinations: SettledDestinations, database: Database, clock: Clock) -> None:
@@ -49,7 +49,7 @@ class WebhookInbox:
             raise CredentialsRefused("the webhook could not be parsed") from None
 
     async def mark_due(self, name: str, remote_ids: Sequence[str]) -> int:
-        """Let the statuses of these objects be read; return how many are read earlier."""
+        """Have the statuses of these objects read; return how many are read earlier."""
         if not remote_ids:
             return 0
         return await self._database.write(mark_due, name, remote_ids, self._clock.now())
