@@ -76,9 +76,10 @@ def run(path: Path, rule: str) -> str:
 @pytest.mark.full
 def test_a_broken_rule_is_reported_in_its_own_words(tmp_path):
     output = run(tmp_path, "TestBroken and hostile")
-    statement, reason = inspect.getdoc(ExampleConformance.test_hostile_text_is_read).split("\n\n")
+    documented = inspect.getdoc(ExampleConformance.test_hostile_text_is_read)
+    statement, reason = (" ".join(part.split()) for part in documented.split("\n\n"))
     assert f"Rule: {statement}" in output
-    assert f"Why: {' '.join(reason.split())}" in output
+    assert f"Why: {reason}" in output
     assert "Seen: incident 1001 did not arrive; rejected: NUL in the title" in output
     assert "rules.py" not in output
 
