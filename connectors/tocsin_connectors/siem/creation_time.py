@@ -1,6 +1,7 @@
 """Providers whose SIEM searches records by creation time, without a page token.
 
-A search is repeated from the time of the last record that it returned. Duplicates are recognized.
+Each search starts at the time of the last record that the previous search returned. Duplicates are
+recognized.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class CreatedPage:
 
 @dataclass(frozen=True, slots=True)
 class CreationCursor:
-    """Search for the records of a part of the window that were created from `since` on."""
+    """Search for the records in a part of the window that were created at or after `since`."""
 
     part: Window
     since: datetime

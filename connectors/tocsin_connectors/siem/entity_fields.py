@@ -1,7 +1,7 @@
 """Tables of the fields that hold entities in records of a known layout, with their roles.
 
-Only fields in a table are read. The name or the shape of an unknown field says too little: a
-detector's ID looks like a file hash, and the name of a data set like a domain.
+Only the fields in a table are read, because names and values of unknown fields can mislead: a
+detector's ID looks like a file hash, and a data set's name looks like a domain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Interval splitting: shorter requests where a SIEM cannot list an interval as a whole.
+"""Interval splitting: shorter requests for intervals that a SIEM cannot list as a whole.
 
-An interval is halved for one of two reasons: it contains more rows than the SIEM pages through
-(`list_within_row_limit`), or a record breaks every list that contains it (`isolate_broken_record`).
-After the page of the first half, `following` of the cursor returns the rest of the interval.
+An interval is halved for one of two reasons: it contains more rows than the SIEM's pages can return
+(`list_within_row_limit`), or it contains a record that makes every list fail
+(`isolate_broken_record`). After the page for the first half, the cursor's `following` returns the
+rest of the interval.
 """
 
 from __future__ import annotations

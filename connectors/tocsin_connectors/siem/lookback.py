@@ -1,7 +1,7 @@
-"""Lookback: providers whose SIEM lists records by creation time only.
+"""Lookback: providers whose SIEM can list records only by creation time.
 
-New records are one stream. Changes are another: at intervals, everything that was created in the
-last days is listed again, and the records that changed in the meantime are taken.
+New records are one stream, and changes are another. To find changes, the provider regularly lists
+all records again that were created in the last days, and returns those that have changed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class LookbackProvider(WindowedProvider[ProviderSettings]):
     """Base class of providers that list records by creation time."""
 
     class Settings(WindowedProvider.Settings):
-        """Settings of every lookback provider; use the types above other defaults if needed."""
+        """Settings shared by all lookback providers. For other defaults, use the types above."""
 
         changes_every: ChangesInterval = timedelta(minutes=15)
         changes_for: ChangesAge = timedelta(days=7)

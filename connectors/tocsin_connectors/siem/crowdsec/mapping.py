@@ -1,7 +1,8 @@
 """Mapping of alerts to incidents, their entities and techniques.
 
-Most alerts name no technique, so the technique follows from the name of the scenario, as the hub
-labels its scenarios (https://github.com/crowdsecurity/hub, taxonomy/scenarios.json).
+Most alerts do not name a technique. The technique is then derived from the scenario's name, in the
+same way as the hub labels its scenarios (https://github.com/crowdsecurity/hub,
+taxonomy/scenarios.json).
 """
 
 from __future__ import annotations

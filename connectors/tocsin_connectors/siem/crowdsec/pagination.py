@@ -1,11 +1,11 @@
 """Cursor over alerts that the server lists newest first, without pages or tokens.
 
-The Local API takes no lower bound for the creation time (`since` bounds the time of the first event
-of a bucket, which may be hours or, for a replayed log, months earlier). It has `created_before`, as
-an age, and `limit`. With a limit of 100 or more above the number of alerts, CrowdSec 1.4.6 stays
-busy forever; no request comes near that, since each is at most 50 larger than what the previous one
-returned. The filters do not help against blocklists, each update of which is one large alert:
-`include_capi=false` also hides alerts without decisions and manual imports.
+The Local API does not accept a lower bound for the creation time. Its `since` applies to the time
+of the first event in a bucket, which may be hours earlier, or months for a replayed log. It accepts
+`created_before`, as an age, and `limit`. If the limit exceeds the number of alerts by 100 or more,
+CrowdSec 1.4.6 stays busy forever. No request comes near that, because its limit exceeds what the
+previous request returned by at most 50. The filters do not help against blocklists, whose updates
+are large alerts: `include_capi=false` also hides alerts without decisions and manual imports.
 """
 
 from __future__ import annotations

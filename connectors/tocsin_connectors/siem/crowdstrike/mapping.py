@@ -1,7 +1,7 @@
 """Mapping of Falcon alerts to incidents, their entities, severities and statuses.
 
-The products write alerts of different shapes: endpoints, identities, clouds, mobile devices and
-third-party data in Next-Gen SIEM. Every field is read wherever it is present.
+Alerts about endpoints, identities, clouds, mobile devices and third-party data in Next-Gen SIEM
+have different fields, depending on the product. Each field is read wherever it is present.
 https://www.falconpy.io/Service-Collections/Alerts.html
 """
 

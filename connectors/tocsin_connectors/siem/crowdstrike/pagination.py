@@ -1,9 +1,9 @@
 """Cursor over the alerts that were updated in a window, with filters in the Falcon Query Language.
 
-Each page is requested from the time at which the last alert of the previous page was updated: an
-alert that changes in the meantime moves behind the end of the window, and nothing else moves. Only
-among alerts of one millisecond is the page token used, which soon expires. Duplicates are
-recognized.
+Each page starts at the time at which the last alert on the previous page was updated. An alert that
+changes in the meantime moves past the end of the window, and nothing else moves. The page token,
+which soon expires, is used only for alerts that were updated in the same millisecond. Duplicates
+are recognized.
 
 https://www.falconpy.io/Usage/Falcon-Query-Language.html
 """

@@ -1,7 +1,7 @@
 """Fields of security signals that the mapping needs.
 
-https://docs.datadoghq.com/api/latest/security-monitoring/. What the rule and the logs gave to a
-signal is in `attributes.attributes` or in `attributes.custom`.
+https://docs.datadoghq.com/api/latest/security-monitoring/. The values that a signal takes from its
+rule and logs are in `attributes.attributes` or in `attributes.custom`.
 """
 
 from __future__ import annotations

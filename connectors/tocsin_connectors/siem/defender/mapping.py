@@ -1,7 +1,8 @@
 """Mapping of Defender XDR incidents, their alerts and the evidence in them.
 
-There are about fifty types of evidence, and Microsoft adds more. The name of a member says what it
-holds in every type: https://learn.microsoft.com/graph/api/resources/security-alertevidence.
+There are about fifty types of evidence, and Microsoft adds more. A member with the same name has
+the same meaning in every type:
+https://learn.microsoft.com/graph/api/resources/security-alertevidence.
 """
 
 from __future__ import annotations

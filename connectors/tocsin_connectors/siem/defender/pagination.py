@@ -1,9 +1,10 @@
 """Cursor over the incidents, or the alerts, that were updated in a window.
 
-Graph skips 500 incidents at most (https://learn.microsoft.com/graph/api/resources/security-error-codes),
-and offsets move when incidents that were read change. So each page is requested from the time at
-which the last incident of the previous page was updated, and an offset is used only among incidents
-with the same update time. Duplicates are recognized.
+Graph skips at most 500 incidents
+(https://learn.microsoft.com/graph/api/resources/security-error-codes), and offsets shift when
+incidents change that were already read. Therefore, each page starts at the time at which the last
+incident on the previous page was updated. An offset is used only for incidents with the same update
+time. Duplicates are recognized.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Kibana client, and lists of the cases of a space.
 
-Kibana filters cases by creation time, and has no filter for the time of change. So changes are
-listed newest first. A case that changes in the meantime moves to the front, and the cases behind it
-are returned a second time. A case can be skipped only if another one is deleted, which the total
-shows.
+Kibana can filter cases by creation time, but not by the time of the last change, so changes are
+listed newest first. If a case changes in the meantime, it moves to the front, and some cases are
+returned twice. A case can be skipped only if another one is deleted, which the total reveals.
 """
 
 from __future__ import annotations

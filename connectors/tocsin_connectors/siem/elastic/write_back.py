@@ -1,7 +1,7 @@
 """Write-back to alerts and cases: comments and status.
 
-A comment on a case is one of its comments; a comment on an alert is a note. Kibana renders both as
-Markdown, so the text is put into a code block.
+Tocsin writes a comment to a case, and a note to an alert. Kibana renders both as Markdown, so the
+text is put into a code block.
 """
 
 from __future__ import annotations

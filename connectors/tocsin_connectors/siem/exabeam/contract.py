@@ -1,7 +1,7 @@
 """Fields of cases and alerts that the mapping needs.
 
 https://developers.exabeam.com/exabeam/reference/threat-center-search-cases. Only cases have a
-stage, and each has the ID and the time of its kind.
+stage. Cases and alerts have differently named IDs and times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Files of JSON lines, followed across rotation, compression and restarts.
+"""JSON Lines files, followed across rotation, compression and restarts.
 
-`discovery` lists the files, `position` is the stored read state, `open_file` recognizes the content
-of one file, `lines` and `batch` turn it into pages, `reader` performs one read, `health` checks the
-files, `search` searches for an entity with the help of `prefilter`, and `provider` is the
-base class of file providers; in `alert_groups`, those that
-form incidents of single alerts.
+`discovery` lists the files, `position` contains the stored read position, `open_file` recognizes a
+file's content, `lines` and `batch` turn it into pages, `reader` performs one read and `health`
+checks the files. `search` searches for an entity with the help of `prefilter`. `provider` contains
+the base class of file providers, and `alert_groups` the base class of those that group alerts into
+incidents.
 """
 
 from tocsin_connectors.siem.files.alert_groups import GroupingFileProvider, name_alert, name_group

@@ -22,10 +22,10 @@ ProviderSettings = TypeVar("ProviderSettings", bound="GroupingFileProvider.Setti
 
 
 class GroupingFileProvider(FileProvider[ProviderSettings]):
-    """File provider whose records are single alerts, without an incident of their own."""
+    """Base class of file providers that group single alerts into incidents."""
 
     class Settings(FileProvider.Settings):
-        """Settings of every provider that groups alerts."""
+        """Settings shared by file providers that group alerts."""
 
         window: Duration = Field(
             default=timedelta(hours=1),

@@ -118,10 +118,10 @@ def _parse_line(line: Line) -> dict[str, Any]:
 
 
 class WindowedParser:
-    """Parser that keeps the incidents of another parser that happened or changed in a window.
+    """Parser that wraps another one, and keeps only incidents from a window.
 
-    Each record is judged by its own time, before incidents are merged, so that the result equals
-    that of reading the same records live.
+    Each record is kept or dropped by its own time, before incidents are merged. The result is
+    therefore the same as if the records had been read live.
     """
 
     def __init__(self, parser: IncidentParser, window: Window) -> None:

@@ -40,10 +40,10 @@ ProviderSettings = TypeVar("ProviderSettings", bound="FileProvider.Settings", de
 
 
 class FileProvider(Provider[ProviderSettings]):
-    """Provider whose records are lines of files. Subclasses parse the records."""
+    """Base class of providers whose records are lines in files. Subclasses parse the records."""
 
     class Settings(Provider.Settings):
-        """Settings of every file provider."""
+        """Settings shared by all file providers."""
 
         path: LocalPath = Field(
             description="The file to read, or a glob pattern. Tocsin also reads the rotated "

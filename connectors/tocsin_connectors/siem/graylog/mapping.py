@@ -1,8 +1,9 @@
 """Mapping of Graylog events to incidents, their entities, priorities and techniques.
 
 `EventDto` of https://github.com/Graylog2/graylog2-server. Entities are in the custom fields that an
-event definition fills, and in the fields that it groups by; their names are those of the
-information model (https://go2docs.graylog.org/illuminate-current/schema/), of ECS, or common ones.
+event definition fills, and in the fields that it groups by. The fields have names from the
+information model (https://go2docs.graylog.org/illuminate-current/schema/), names from ECS, or other
+common names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Cursor over the events that were made in a window.
+"""Cursor over the events that Graylog created in a window.
 
-Each page is requested from the time of the last event of the previous page, since a search returns
-at most 10,000 events on all its pages. Only among events of one millisecond is the page number
-used. Duplicates are recognized.
+A search returns at most 10,000 events on all its pages together, so each page starts at the time of
+the last event on the previous page. The page number is used only for events with the same
+millisecond. Duplicates are recognized.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A search counts only if every shard has answered.
 
-The next page begins at the timestamp of the last document and excludes the documents of that
-timestamp that were seen. This needs no context in the cluster that would expire (scroll, point in
-time), no permission to open one, and no sorting by `_id`, for which a cluster loads all IDs into
-memory.
+The next page starts at the timestamp of the last document, and excludes the documents with this
+timestamp that were already seen. This avoids a context in the cluster (scroll, point in time),
+which could expire and requires a permission. It also avoids sorting by `_id`, for which a cluster
+loads all IDs into memory.
 """
 
 from __future__ import annotations

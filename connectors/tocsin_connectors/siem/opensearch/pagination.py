@@ -1,9 +1,9 @@
 """Cursor over the alerts of several detectors, by start time.
 
-The API pages by offset and returns nothing beyond 10,000 rows. For a detector with several
-monitors, some versions query each monitor for a page and concatenate the pages: rows have no
-order, a page may be larger than requested, and there is no last row to continue from. The start
-time of an alert never changes, so offsets are stable; where there are too many rows, the cursor
+The API pages by offset and does not return rows after the first 10,000. For a detector with several
+monitors, some versions request a page from each monitor and concatenate the pages. The rows then
+have no order, a page may be larger than requested, and there is no last row to continue from. An
+alert's start time never changes, so offsets are stable. If there are too many rows, the cursor
 requests a shorter interval.
 """
 

@@ -1,9 +1,9 @@
 """Queries in AQL.
 
-Values from outside are never part of a query unchanged. IBM does not document how AQL escapes
-quotation marks, so nothing that needs escaping is written: in texts, everything but plain
-characters becomes `%`, the wildcard of `ILIKE`. That finds the value and sometimes others, which
-callers have to filter out.
+A query never contains a value from outside unchanged. IBM does not document how to escape quotation
+marks in AQL, so characters that might need escaping are replaced: in texts, all characters except
+plain ones become `%`, the wildcard of `ILIKE`. The query then finds the value and sometimes other
+values, which callers have to filter out.
 
 https://www.ibm.com/docs/en/qsip/7.5?topic=aql-event-flow-simarc-fields-queries
 """

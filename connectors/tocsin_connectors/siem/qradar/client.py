@@ -157,7 +157,7 @@ def _parse_records(content: Any, path: str) -> list[QRadarRecord]:
 
 @dataclass(frozen=True, slots=True)
 class OffenseCursor:
-    """Request for the offenses after an ID, without the first `skipped`, which have none."""
+    """Request for the offenses after an ID, except the first `skipped`, which have no usable ID."""
 
     after: int = 0
     skipped: int = 0
@@ -222,7 +222,7 @@ class OffensePage:
 
 
 class OffenseClient:
-    """Requests for offenses. They name the fields to return, since consoles are slow.
+    """Requests for offenses. Because consoles are slow, they list only the needed fields.
 
     Older API versions have no `last_persisted_time`, which changes with every change;
     `last_updated_time` changes only with new events. A request shows which one exists.

@@ -1,7 +1,7 @@
-"""New offenses, read in the order of their IDs, which only grow.
+"""New offenses, read in the order of their IDs, which always increase.
 
-The position is an ID, not a time; a settle delay holds back the newest offenses. Changes of
-offenses are left to the other streams, and so are new offenses that cannot be parsed.
+The position is an ID, not a time. A settle delay holds back the newest offenses. The other streams
+read changes to offenses, and new offenses that cannot be parsed.
 """
 
 from __future__ import annotations

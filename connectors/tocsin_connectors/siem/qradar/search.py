@@ -1,7 +1,8 @@
 """Event search in Ariel: jobs, their results, and the events in the rows.
 
-For a query that was submitted a short while ago, QRadar answers with the existing search. So no two
-queries of Tocsin are alike: deleting a shared search would take it away from the other caller.
+If the same query was submitted a short while ago, QRadar returns the existing search. Deleting a
+shared search would take it away from the other caller, so Tocsin never submits the same query
+twice.
 
 https://www.ibm.com/docs/en/qradar-common?topic=endpoints-ariel-endpoints
 """

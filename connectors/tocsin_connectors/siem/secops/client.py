@@ -1,7 +1,7 @@
 """Client of one Google SecOps instance: detections, events and feedback.
 
-https://cloud.google.com/chronicle/docs/reference/rest. Detections have no other address yet than
-the one that Google calls legacy; the older Backstory API, which ends in July 2027, is not used.
+https://cloud.google.com/chronicle/docs/reference/rest. So far, the only endpoints for detections
+are those that Google calls legacy. The older Backstory API, which ends in July 2027, is not used.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ async def find_permission_problems(
 
 
 class CuratedRules(NamedTuple):
-    """What reading curated detections has to know about an instance."""
+    """Details about an instance that are needed to read curated detections."""
 
     detail: str = ""
     problems: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
 """Entities of Sentinel incidents and alerts.
 
-The API returns each entity with `kind` and `properties`, and refers to others by ID. Logs hold them
-flat, as JSON strings, with `Type`, and with `$ref` for the object with that `$id`. Property names
-are the same except for case: https://learn.microsoft.com/azure/sentinel/entities-reference
+The API returns each entity with `kind` and `properties`, and refers to other entities by ID. In
+logs, entities are flat JSON strings with a `Type`, in which `$ref` refers to the object with the
+same `$id`. Property names are the same except for case:
+https://learn.microsoft.com/azure/sentinel/entities-reference
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Cursor over the incidents that were modified in a window.
 
-Azure does not document whether its links to the next page count the preceding incidents. If they
-do, each incident that changes in the meantime and leaves the window moves another one to a page
-that was already read. So each page is requested from the second in which the last incident of the
-previous page was modified, and the link is followed only where a page is full of incidents of one
-second. Duplicates are recognized.
+Azure does not document whether its links to the next page are offsets. If they are, an incident
+that changes in the meantime and leaves the window moves another incident to a page that was already
+read. Therefore, each page starts at the second in which the last incident on the previous page was
+modified. The link is followed only if a whole page contains incidents from the same second.
+Duplicates are recognized.
 """
 
 from __future__ import annotations

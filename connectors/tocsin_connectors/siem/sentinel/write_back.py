@@ -1,6 +1,6 @@
 """Write-back to incidents: comments and status.
 
-The portals of Sentinel render comments as Markdown with HTML:
+Sentinel's portals render comments as Markdown with HTML:
 https://learn.microsoft.com/azure/sentinel/incident-navigate-triage
 """
 

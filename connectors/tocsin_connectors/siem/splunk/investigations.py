@@ -1,7 +1,8 @@
 """Investigations of Splunk Enterprise Security 8, which group findings.
 
-https://help.splunk.com/en/splunk-enterprise-security-8/api-reference. The list can be limited by
-creation time only, so all of the last days are listed, and those that changed are taken.
+https://help.splunk.com/en/splunk-enterprise-security-8/api-reference. The list can be limited only
+by creation time, so all investigations from the last days are listed, and those that have changed
+are returned.
 """
 
 from __future__ import annotations

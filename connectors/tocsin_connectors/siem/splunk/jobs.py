@@ -1,7 +1,7 @@
 """Search jobs: submission, polling, paged results and deletion.
 
-The results of a finished job never change, so offsets into them are stable. An expired job is
-unknown to Splunk (404): `Refused`.
+The results of a finished job never change, so offsets into them are stable. For an expired job,
+Splunk responds with 404, which raises `Refused`.
 """
 
 from __future__ import annotations

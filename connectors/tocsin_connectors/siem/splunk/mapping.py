@@ -1,8 +1,8 @@
 """Mapping of findings, as the macro `notable` returns them, to incidents.
 
 Fields: https://docs.splunk.com/Documentation/CIM/latest/User/Overview. Urgencies:
-https://docs.splunk.com/Documentation/ES/latest/User/Howurgencyisassigned. Statuses are the ones
-that Enterprise Security ships (`reviewstatuses`); customers add their own.
+https://docs.splunk.com/Documentation/ES/latest/User/Howurgencyisassigned. The statuses are those
+that Enterprise Security ships (`reviewstatuses`). Customers add their own.
 """
 
 from __future__ import annotations

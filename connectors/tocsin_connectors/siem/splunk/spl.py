@@ -1,10 +1,10 @@
 """Searches in SPL.
 
-Values from outside are never part of a search unchanged. Splunk decodes them (`urldecode`) from
-letters, digits and `%`, so nothing needs escaping, whatever quotes, backslashes, pipes, brackets or
-backticks mean to a command. To avoid reading a whole index, a pattern precedes the comparison, in
-which everything but plain characters is `*`. It finds the value and sometimes others; the exact
-comparison keeps only the value.
+A search never contains a value from outside unchanged. The value is written as letters, digits and
+`%`, and Splunk decodes it (`urldecode`). Therefore, nothing needs escaping, whatever quotes,
+backslashes, pipes, brackets or backticks mean to a command. To avoid reading a whole index, the
+exact comparison follows a pattern in which all characters except plain ones are `*`. The pattern
+finds the value and sometimes other values, and the comparison keeps only the value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write-back to findings: comments and status.
 
-The ID selects the API. An ID of version 8 ends with a time, and its findings take notes; any other
-finding is a notable event, which takes updates.
+The finding's ID determines the API. In version 8, IDs end with a time, and findings accept notes.
+Any other finding is a notable event, which accepts updates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Incidents as groups of alerts: one for each rule, agent and clock interval.
 
-Wazuh has no incidents, and alerts by the thousand. The group follows from the alert alone; the
-indexer counts the alerts of a group.
+Wazuh has no incidents, but thousands of alerts. Each alert alone determines its group. The indexer
+counts the alerts in a group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Known notice types: what they are worth, whom their `src` names, and what their `sub` holds.
+"""Known notice types, with their severity, the role of their `src` and the content of their `sub`.
 
 https://docs.zeek.org/en/current/zeek-noticeindex.html, and BZAR of MITRE
-(https://github.com/mitre-attack/bzar). Zeek has no severities: what is bad is for each site to say.
+(https://github.com/mitre-attack/bzar). Zeek has no severities, because each site has to decide what
+is bad.
 """
 
 from __future__ import annotations
