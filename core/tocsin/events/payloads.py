@@ -36,7 +36,7 @@ class IncidentAlertData(_EventModel):
     severity: Severity
     status: IncidentStatus
     provider: str = Field(description="The name of the incident's provider.")
-    url: str = Field(description="The URL of the incident in the Tocsin console.")
+    url: str = Field(description="The incident's URL in the Tocsin console.")
 
 
 class InvestigationCompletedData(_EventModel):
@@ -60,7 +60,7 @@ class InvestigationCompletedData(_EventModel):
     risk_score: float
     entity_count: int
     finding_count: int
-    url: str = Field(description="The URL of the investigation in the Tocsin console.")
+    url: str = Field(description="The investigation's URL in the Tocsin console.")
 
 
 class InvestigationFailedData(_EventModel):
@@ -80,7 +80,7 @@ class InvestigationFailedData(_EventModel):
     schedule_name: str
     error: str
     consecutive_failures: int
-    url: str = Field(description="The URL of the schedule in the Tocsin console.")
+    url: str = Field(description="The schedule's URL in the Tocsin console.")
 
 
 class ScheduleDisabledData(_EventModel):
@@ -100,7 +100,7 @@ class ScheduleDisabledData(_EventModel):
     reason: str
     consecutive_failures: int
     last_error: str
-    url: str = Field(description="The URL of the schedule in the Tocsin console.")
+    url: str = Field(description="The schedule's URL in the Tocsin console.")
 
 
 class EventEnvelope(_EventModel):

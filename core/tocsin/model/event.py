@@ -14,7 +14,7 @@ from tocsin.model.vocabulary import Json, Severity, Vocabulary
 
 
 class EventType(Vocabulary):
-    """The four event types. Later versions add no event types."""
+    """The four event types. Later versions do not add event types."""
 
     INCIDENT_ALERT = "incident-alert"
     INVESTIGATION_COMPLETED = "investigation-completed"
@@ -25,7 +25,7 @@ class EventType(Vocabulary):
 class ChangeType(Vocabulary):
     """Changes that plugins and destinations can follow.
 
-    Tocsin queues changes in the same way as events, but sends no envelope for them.
+    Tocsin queues changes in the same way as events but does not send an envelope for them.
     """
 
     INCIDENT_CHANGED = "incident-changed"

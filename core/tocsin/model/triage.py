@@ -6,7 +6,7 @@ from tocsin.model.vocabulary import Vocabulary
 
 
 class IncidentDisposition(Vocabulary):
-    """Result of the triage of an incident."""
+    """Result of an incident's triage."""
 
     TRUE_POSITIVE = "true-positive"
     BENIGN_TRUE_POSITIVE = "benign-true-positive"

@@ -141,25 +141,25 @@ class ScheduleDefinition(BaseModel):
         description="Maximum random delay of each run. By default, there is no delay.",
     )
     starts_at: Moment | None = Field(
-        default=None, description="Start of the schedule, from which intervals are counted."
+        default=None, description="When the schedule starts. Intervals are counted from this time."
     )
-    ends_at: Moment | None = Field(default=None, description="End of the schedule.")
+    ends_at: Moment | None = Field(default=None, description="When the schedule ends.")
     timeout: Annotated[_Strict, _duration_between(10 * _SECOND, _DAY)] = Field(
         default=timedelta(minutes=10),
-        description="Maximum duration of a run. A longer run fails.",
+        description="How long a run can take. A longer run fails.",
     )
     misfire_grace: Annotated[_Strict, _duration_between(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
-        description="Maximum delay of a run. A run that would start later is missed.",
+        description="How late a run can start. A run that would start later is missed.",
     )
     overlap: Annotated[Overlap, any_case(Overlap)] = Field(
         default=Overlap.SKIP,
-        description="What happens to a run that is due during the previous run: `skip` skips it, "
+        description="What happens when a run is due during the previous run: `skip` skips it, "
         "and `queue` starts it afterward.",
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
-        description="Number of consecutive failures after which Tocsin disables the schedule; by "
+        description="After how many consecutive failures Tocsin disables the schedule; by "
         "default, `TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(

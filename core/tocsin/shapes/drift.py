@@ -23,7 +23,7 @@ MAX_APPEARED = 5
 
 
 class DriftProblem(StrEnum):
-    """Kind of change of a required field."""
+    """Kind of change to a required field."""
 
     MISSING = "missing"
     CHANGED_TYPE = "changed-type"

@@ -61,13 +61,13 @@ HEADERS: dict[str, Any] = {
         "Link to the next page, if any (RFC 8288).",
         '<https://tocsin.example.com/api/v1/incidents?cursor=ZDQyLjU2>; rel="next"',
     ),
-    "RateLimit-Policy": _header("Limits of the credential.", '"credential";q=600;w=60'),
+    "RateLimit-Policy": _header("The credential's limits.", '"credential";q=600;w=60'),
     "RateLimit": _header(
         "`r`: remaining requests; `t`: seconds until the full limit is available again.",
         '"credential";r=599;t=1',
     ),
     REPLICA_LAG: _header(
-        "How many seconds a read replica's response can be out of date at most. "
+        "How many seconds the response of a read replica can lag behind the primary. "
         "Absent if the primary answered.",
         "0.8",
         pattern="^[0-9]+\\.[0-9]$",

@@ -90,7 +90,7 @@ _DESTINATION_DELETED = "its destination was deleted"
 
 
 async def get_delivery_body(call: RequestContext) -> Response:
-    """Render the event with the current templates of the destination.
+    """Render the event with the destination's current templates.
 
     The templates might have changed since the last attempt.
     """
@@ -152,7 +152,7 @@ ENDPOINTS = (
         path=f"{_DELIVERY}/body",
         access=AccessRole.ADMIN,
         role=ConsoleRole.VIEWER,
-        summary="Preview the rendered body of a delivery",
+        summary="Preview a delivery's rendered body",
         handler=get_delivery_body,
         response=DeliveryBody,
         problems=(DELIVERY_NOT_FOUND,),

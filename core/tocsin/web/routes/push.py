@@ -50,7 +50,7 @@ async def push_incidents(call: RequestContext) -> Response:
     the push until Tocsin stores the incidents. In this case, `new` and `changed` are null, and an
     `Idempotency-Key` identifies the push for ten minutes. If you receive no response, you can
     safely send the push again. Tocsin quarantines a payload that it cannot parse. If the node is
-    suspended, or a person has stopped the provider, the response is 503 with `Retry-After`.
+    suspended, or a person has disabled the provider, the response is 503 with `Retry-After`.
     """
     name = call.path["provider"]
     if not call.services.inbox.has(name):

@@ -168,7 +168,7 @@ def disable_schedule(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_schedule_runs(connection: Connection, call: RequestContext) -> Response:
-    """Return one page of the runs of a schedule, newest first."""
+    """Return one page of a schedule's runs, newest first."""
     query: RunQuery = call.query
     schedule = _find(connection, call)
     page = schedules.list_runs(
@@ -349,7 +349,7 @@ ENDPOINTS = (
         path=f"{_SCHEDULE}/runs",
         access=AccessRole.ADMIN,
         role=ConsoleRole.VIEWER,
-        summary="List the runs of a schedule, newest first",
+        summary="List a schedule's runs, newest first",
         handler=list_schedule_runs,
         query=RunQuery,
         response=RunList,

@@ -240,6 +240,6 @@ class Proof(ResponseModel):
     )
     not_arrived_total: int
     unaccounted: list[UnexplainedItem] = Field(
-        description=f"Anomalies without an explanation, at most {accounting.MAX_LISTED} of each "
-        "kind. Empty if everything is accounted for."
+        description="Anomalies that the records do not explain, at most "
+        f"{accounting.MAX_LISTED} of each kind. Empty if everything is accounted for."
     )

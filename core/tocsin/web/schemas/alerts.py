@@ -15,7 +15,7 @@ LIST = "a"
 
 
 class FlowItem(ResponseModel):
-    """The network connection of an alert."""
+    """An alert's network connection."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "source": "203.0.113.7",

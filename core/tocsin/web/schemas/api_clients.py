@@ -47,7 +47,7 @@ class CreatedApiClient(ResponseModel):
 
     id: str
     client_id: str
-    client_secret: str = Field(description="Secret of the client; shown only once.")
+    client_secret: str = Field(description="The client's secret; shown only once.")
     name: str
     scopes: list[Scope]
     token_endpoint: str = Field(description="URL for obtaining access tokens.")

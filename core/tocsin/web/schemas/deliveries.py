@@ -177,7 +177,7 @@ class RenderedPart(ResponseModel):
 
 
 class DeliveryBody(ResponseModel):
-    """Preview of the body of a delivery."""
+    """Preview of a delivery's body."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": DELIVERY_ID,

@@ -15,7 +15,7 @@ from tocsin.web.schemas.incidents import EntityItem, IncidentAlert, IncidentEnti
 
 
 class StoredEnrichment(ResponseModel):
-    """The last result of an enricher for an entity."""
+    """An enricher's last result for an entity."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"enricher": "abuseipdb", "fetched_at": CREATED}
 

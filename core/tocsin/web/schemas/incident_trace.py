@@ -32,7 +32,7 @@ class SourceInterval(ResponseModel):
 
 
 class CoverageInterval(SourceInterval):
-    """The interval of a source that contained the incident."""
+    """The interval in which Tocsin read the incident."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "provider": "edge",

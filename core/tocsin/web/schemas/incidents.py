@@ -127,8 +127,8 @@ class IncidentQuery(QueryModel):
     changed_after: ResumeField | None = Field(
         default=None,
         description="The `resume_cursor` of an earlier response. The response then contains only "
-        "later changes, oldest first. An empty value starts with the first change. "
-        "You cannot combine `changed_after` with `cursor`.",
+        "later changes, oldest first. If the value is empty, it starts with the first "
+        "change. You cannot combine `changed_after` with `cursor`.",
     )
     sort: Annotated[IncidentOrder, any_case(IncidentOrder)] = Field(
         default=IncidentOrder.CHANGED,

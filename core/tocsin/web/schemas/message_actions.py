@@ -17,4 +17,4 @@ class MessageActionForm(BodyModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"payload": '{"type": "block_actions"}'}
 
-    payload: str = Field(description="The pressed button, as JSON in the format of the platform.")
+    payload: str = Field(description="The pressed button, as JSON in the platform's format.")

@@ -40,7 +40,7 @@ class ReloadSummary(ResponseModel):
 
 
 class Readiness(ResponseModel):
-    """Readiness of this node to store and deliver, regardless of providers and destinations."""
+    """This node's readiness, regardless of the health of providers and destinations."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "intake": None,

@@ -132,7 +132,7 @@ class WriteBackOutcome(ResponseModel):
 
 
 class SessionWriteBack(WriteBackOutcome):
-    """A comment that a session writes to the SIEM of an incident."""
+    """A comment that a session writes to an incident's SIEM."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "state": "written",
