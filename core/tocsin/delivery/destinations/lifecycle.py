@@ -46,9 +46,9 @@ class DestinationSpec:
 def create_destination(
     connection: Connection, written: DestinationSpec, by: str, now: datetime
 ) -> Destination:
-    """Store and return a new destination; its name must be unused or deleted.
+    """Store and return a new destination.
 
-    NameTakenError if another destination has the name.
+    Raises NameTakenError if another destination that is not deleted has the name.
     """
     existing = load_destination(connection, written.name, lock=True)
     if existing is not None and existing.state is not DestinationState.DELETED:
@@ -76,7 +76,7 @@ def change_destination(
 ) -> Destination:
     """Store a changed destination as a new revision, and return it.
 
-    The caller must have loaded it in this transaction, locked.
+    The caller must have loaded and locked the destination in this transaction.
     """
     changed = replace(
         destination, revision=destination.revision + 1, updated_at=now, health=HealthStatus()
@@ -95,11 +95,12 @@ def update_destination(
     *,
     by: str = NOBODY,
 ) -> Destination:
-    """Store new settings of a destination, or a stop or its end, or both, and return it.
+    """Change a destination's settings, disable or enable it, or both, and return it.
 
-    `order` is the stop, or True to end one. New settings end an automatic stop, but not a manual
-    one. Without an actual change, returns the destination as it is. The caller must have loaded it
-    in this transaction, locked. Raises `InvalidInputError` for the end of a stop.
+    `order` is the emergency stop to begin, or True to end one. New settings resume a destination
+    that Tocsin has paused or disabled, but do not end an emergency stop. If nothing changes, the
+    function returns the destination unchanged. The caller must have loaded and locked the
+    destination in this transaction. Raises `InvalidInputError` if the end of the stop is invalid.
     """
     detail, is_stopped = destination.detail, destination.reason is StopReason.MANUAL
     stop, is_new = is_stopped, False

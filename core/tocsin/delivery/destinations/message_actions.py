@@ -31,8 +31,8 @@ class MessageActionInbox:
     async def authenticate(self, name: str, request: PushRequest) -> MessageAction | None:
         """Return the button that a person pressed; None if the request is about something else.
 
-        Raises `CredentialsRefused` if the request is not authentic, the destination does not exist,
-        or has no buttons.
+        Raises `CredentialsRefused` if the request is not authentic, or if the destination does not
+        exist or does not support buttons.
         """
         kind, settings = await self._destinations.find(name)
         try:

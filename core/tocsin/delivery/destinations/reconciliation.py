@@ -55,7 +55,7 @@ def apply_destinations(
 ) -> list[PlannedChange]:
     """Make the stored destinations match a file, and return the changes made.
 
-    OperatorError if a destination created over HTTP has one of the names.
+    Raises OperatorError if a destination created over HTTP has the same name as one in the file.
     """
     lock_exclusively(connection, "applying a file")
     known = {
@@ -91,7 +91,7 @@ def plan_destinations(
 ) -> list[PlannedChange]:
     """Return the changes that would make the known destinations match a file.
 
-    OperatorError if a destination created over HTTP has one of the names.
+    Raises OperatorError if a destination created over HTTP has the same name as one in the file.
     """
     return plan_changes(
         SECTION,

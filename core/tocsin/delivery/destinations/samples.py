@@ -43,9 +43,9 @@ class SampleResult:
 
 
 class SampleSender:
-    """Sends sample events, once each and in any destination state, or previews events.
+    """Sends sample events, or previews events.
 
-    Nothing of a sample is stored.
+    Each sample is sent once, no matter which state the destination is in. Samples are not stored.
     """
 
     def __init__(

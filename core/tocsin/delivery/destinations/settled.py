@@ -14,8 +14,8 @@ _MOST_SETTINGS = 1_000
 class SettledDestinations:
     """Finds the channel classes and settings of destinations, validated once per revision.
 
-    Creates no instances: a node that serves only the API runs no channels, and a stranger's request
-    must not open connections.
+    This class does not create channels, because a node that serves only the API does not run
+    channels, and because an unauthenticated request must not open connections.
     """
 
     def __init__(self, channels: ChannelFactory, database: Database) -> None:
@@ -26,7 +26,7 @@ class SettledDestinations:
     async def find(self, name: str) -> tuple[type[Channel], Channel.Settings]:
         """Return a destination's channel class and settings.
 
-        Raises `CredentialsRefused` if there is no such destination, or it is not available here.
+        Raises `CredentialsRefused` if the destination does not exist or is not available here.
         """
         destination = await self.load(name)
         version = destination.revision, destination.created_at  # a deleted name may be used again

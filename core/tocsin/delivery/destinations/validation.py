@@ -58,10 +58,10 @@ class DestinationValidator:
     async def validate_new(
         self, name: str, plugin: str, given: Mapping[str, Any], record_contact: RecordContact
     ) -> DestinationSpec:
-        """Return the validated destination; InvalidDestinationError lists every problem.
+        """Return the validated destination; raise InvalidDestinationError with all problems.
 
-        Problems that the plugin reports count as well; its servers are contacted after
-        `record_contact`. Null values count as absent.
+        These include problems that the plugin reports. Tocsin calls `record_contact` before it
+        contacts the destination's servers. Null values count as missing.
         """
         kind = self._require_channel(plugin)
         table = {field: value for field, value in given.items() if value is not None}
@@ -90,9 +90,9 @@ class DestinationValidator:
     ) -> DestinationSpec:
         """Return the destination with these settings replaced, and null ones removed.
 
-        Secrets that are not given are kept, unless the change leads to another server, where they
-        are not sent, or the encryption key was changed: then they have to be given again. Raises
-        what `validate_new` raises.
+        Secrets that are not specified are kept. However, if the change leads to another server or
+        the encryption key has changed, they must be specified again. Raises the same errors as
+        `validate_new`.
         """
         kind, kept = self._require_channel(destination.plugin), self._load_secrets(destination)
         known = {**destination.settings, **kept, **given}
@@ -136,7 +136,7 @@ class DestinationValidator:
     def describe_settings(self, destination: Destination) -> tuple[dict[str, Any], list[str]]:
         """Return the settings as written, and the names of the secrets that are set.
 
-        Without the plugin, its secret fields are unknown: only the common settings are shown.
+        Without the plugin, its secret fields are unknown, so only the common settings are shown.
         """
         kind = self._channels.kinds.get(destination.plugin)
         fields = set(destination.settings) - {"plugin"}

@@ -40,8 +40,8 @@ class NotReplayableError(TocsinError):
 def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> str:
     """Make one delivery due now, on a new retry schedule, and return its destination.
 
-    A delivery that waits for its next attempt becomes due too. Raises NoSuchDeliveryError, or
-    NotReplayableError if it is being attempted or its destination was deleted.
+    A delivery that waits for its next attempt also becomes due. Raises NoSuchDeliveryError, or
+    NotReplayableError if an attempt is in progress or the destination was deleted.
     """
     row = _lock_delivery(connection, delivery_id)
     if row is None:
@@ -85,10 +85,10 @@ class ReplayBatch:
 def replay_batch(
     connection: Connection, now: datetime, *, replay_id: str | None = None, most: int = BATCH
 ) -> ReplayBatch | None:
-    """Run the next batch of the replay that waited longest, or of the named one.
+    """Run the next batch of the replay that has waited longest, or of the named replay.
 
-    Returns None if none is running, or if other nodes run all of them. A batch looks at `most`
-    deliveries in the replay's state, and makes those in its scope due.
+    Returns None if no replay is running or other nodes run all of them. A batch examines up to
+    `most` deliveries in the replay's state, and makes those in the replay's scope due.
     """
     replay = _acquire_replay(connection, replay_id)
     if replay is None:

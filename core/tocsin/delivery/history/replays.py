@@ -1,6 +1,6 @@
 """Bulk replay jobs.
 
-The scope of a job is fixed at its creation: deliveries that match then, and still match in their
+A job covers the deliveries that match when it is created, and that still match when it is their
 turn.
 """
 

@@ -47,10 +47,10 @@ _MOMENTS = ("created_at", "finished_at")
 def remove_events(
     connection: Connection, since: datetime | None, before: datetime, archive: Archive | None
 ) -> RemovalBatch:
-    """Remove the oldest events of a period whose deliveries are all delivered or dead.
+    """Remove the oldest events in a period whose deliveries are all delivered or dead.
 
-    They are archived first, in this transaction: if its commit fails, they are archived twice.
-    Raises OSError if archiving fails.
+    The events are archived first, in the same transaction. If the commit fails, they are therefore
+    archived twice. Raises OSError if archiving fails.
     """
     lock_exclusively(connection, "the archive")
     removable = [events.c.timestamp >= (since or EPOCH), events.c.timestamp < before]
@@ -66,8 +66,8 @@ def remove_events(
 def _goes_by_row(months: Sequence[PartitionMonth], before: datetime) -> ColumnElement[bool]:
     """Return the condition for events to remove before their month can be dropped.
 
-    These are events from before partitions, those of months that should have been dropped, and
-    those of no month.
+    These are events from before partitions were introduced, events in months that should have been
+    dropped, and events that do not belong to any month's partition.
     """
     old = [month.holds(events.c.id, "evt") for month in months if month.end <= before]
     adopted = [month.holds(events.c.id, "evt") for month in months if month.start is None]
@@ -78,10 +78,11 @@ def _goes_by_row(months: Sequence[PartitionMonth], before: datetime) -> ColumnEl
 def remove_strays(
     connection: Connection, month: PartitionMonth, before: datetime, archive: Archive | None
 ) -> int:
-    """Remove old events of a month with deliveries in another, or the reverse; return their number.
+    """Remove old events that are not in the same month as all their deliveries; return how many.
 
-    They would keep the month from being dropped. Versions from before partitions give a delivery
-    the time of its routing instead of that of the event. Raises OSError if archiving fails.
+    Such events would prevent the month from being dropped. They come from versions without
+    partitions, which give a delivery the time of its routing instead of the time of its event.
+    Raises OSError if archiving fails.
     """
     lock_exclusively(connection, "the archive")
     strays = {
@@ -96,10 +97,10 @@ def remove_strays(
 def remove_month(
     connection: Connection, month: PartitionMonth, before: datetime, archive: Archive | None
 ) -> bool:
-    """Drop a month of events with their deliveries and attempts, and return whether it was.
+    """Drop a month of events with their deliveries and attempts, and return whether it was dropped.
 
-    All of its events have to be old, and their deliveries delivered or dead. With an archive, the
-    month has to be empty. Raises DBAPIError if others use the tables for longer than a moment.
+    All of its events must be old, and all deliveries must be delivered or dead. With an archive,
+    the month must be empty. Raises DBAPIError if the tables stay locked for more than a moment.
     """
     lock_exclusively(connection, "the archive")
     if month not in list_months(connection):
@@ -118,9 +119,9 @@ def remove_month(
 def _list_reasons(
     month: PartitionMonth, before: datetime, *, is_archived: bool
 ) -> Iterator[Select[Any]]:
-    """Yield queries of rows for which a month is kept; their order has an index in each partition.
+    """Yield queries for rows that prevent a month from being dropped.
 
-    Others wait until they are answered.
+    Each query's order has an index in each partition, because others wait while the queries run.
     """
     of_month = month.holds(events.c.id, "evt")
     delivery_of_month = month.holds(deliveries.c.id, "dlv")
@@ -138,9 +139,9 @@ def _list_reasons(
 
 
 def _list_stray_queries(month: PartitionMonth) -> list[Select[tuple[str]]]:
-    """Return the queries of the events of which not all deliveries are in the month of the event.
+    """Return the queries for events that are not in the same month as all their deliveries.
 
-    One query for all would read every row.
+    A single query would read every row.
     """
     event_id, id_ = deliveries.c.event_id, deliveries.c.id
     conditions = (

@@ -1,8 +1,9 @@
-"""The delivery queue in the database, SQLite or PostgreSQL.
+"""Delivery queue in the SQLite or PostgreSQL database.
 
-A claim takes a lease and moves `due_at` to the end of it, so a delivery whose node died is due
-again by itself; a delivery of a node that is known to be gone is made due at once. The name of the
-lease is the fencing token: a node that no longer holds it changes nothing, and learns so.
+A claim takes a lease and moves `due_at` to the end of the lease. If a node dies, its deliveries
+therefore become due again automatically, and as soon as the node is known to be gone, other nodes
+make them due immediately. The lease's name is the fencing token. If a node no longer holds a lease,
+its statements change nothing, and the node learns that it lost the lease.
 """
 
 from __future__ import annotations
@@ -80,13 +81,14 @@ class DeliveryQueue:
         on_hold: Iterable[tuple[Event, str, str]] = (),
         vacancies: Mapping[str, Vacancy] = MappingProxyType({}),
     ) -> dict[str, list[ClaimedDelivery]]:
-        """Queue events for destinations, and return by destination those that are leased already.
+        """Queue events for destinations, and return, by destination, those already leased.
 
-        Those `on_hold` come with the reason. Runs in the transaction that routes the events: both
-        are done, or neither. `vacancies` are those of this node's workers that need no order and no
-        permit. Deliveries are leased to them as a claim would, if it found nothing else, and the
-        events must then be whole. All others are due at once. The ID of a delivery has the time of
-        its event, so that both are in partitions of the same month.
+        `on_hold` also contains the reasons. The method runs in the transaction that routes the
+        events, so both happen or neither. `vacancies` are those of this node's workers that need
+        neither an order nor a permit. Deliveries are leased to them as if they had claimed them,
+        unless there is something else to claim; their events must be complete. All other
+        deliveries are due immediately. A delivery's ID contains the time of its event, so both are
+        in partitions of the same month.
         """
         leases = self._lease_new(connection, vacancies, now)
         leased: dict[str, list[ClaimedDelivery]] = {name: [] for name in leases}
@@ -140,10 +142,10 @@ class DeliveryQueue:
     ) -> list[ClaimedDelivery]:
         """Lease up to `most` due deliveries of a destination, longest due first, and return them.
 
-        With `in_order`, only the oldest waiting delivery of each subject qualifies: none while
-        another is in progress, and none before older deliveries of a subject that its event is
-        related to. With `early`, deliveries qualify before they are due, as probes. `tenant_key`
-        identifies where the channel keeps its objects: objects made elsewhere are ignored.
+        With `in_order`, only the oldest waiting delivery of each subject qualifies. It does not
+        qualify while another one is in progress, or before older deliveries of a subject that its
+        event is related to. With `early`, deliveries qualify before they are due, as probes.
+        `tenant_key` identifies where the channel keeps its objects; objects elsewhere are ignored.
         """
         lease = self._new_lease(now, tenant_key)
         claim = self._database.write_behind
@@ -172,8 +174,8 @@ class DeliveryQueue:
     async def take_over(self, now: datetime, *, certain: bool = False) -> int:
         """Make the deliveries of nodes that are gone due, and return their number.
 
-        Unless `certain`, a node must be missing on two consecutive calls: it may only be
-        reconnecting.
+        Unless `certain` is true, a node must be missing on two consecutive calls, because it may
+        only be reconnecting.
         """
         gone = await self._database.write(_find_gone, self.holder)
         taken, self._suspects = gone if certain else gone & self._suspects, gone

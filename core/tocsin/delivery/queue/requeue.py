@@ -45,10 +45,10 @@ def requeue_destination(connection: Connection, destination: str, now: datetime)
 
 
 def requeue_after_outage(connection: Connection, destination: str, now: datetime) -> int:
-    """Make the deliveries due that wait because no connection was made, and return their number.
+    """Make deliveries due that wait because the connection failed, and return their number.
 
-    Their retry schedules continue. Those that failed for another reason keep their time: the
-    receiver may fail at them again and again.
+    Their retry schedules continue. Deliveries that failed for other reasons keep their times,
+    because the receiver may fail on them again and again.
     """
     waits = (
         deliveries.c.destination == destination,

@@ -1,7 +1,8 @@
 """SQL statements of the delivery queue.
 
-No index serves a condition that comes as a parameter, so statements spell states out. SQLite uses a
-partial index only if the query repeats the index's own condition.
+Databases do not use a partial index for a condition that is passed as a parameter, so the
+statements contain the states literally. SQLite uses a partial index only if the query repeats the
+condition of the index.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ SELECT_DUE = {
 }
 """Deliveries to claim, locked, longest due first.
 
-The statements that follow name them, so that PostgreSQL looks at their partitions only.
+The statements that follow name these deliveries, so PostgreSQL reads only their partitions.
 """
 CLAIM = (
     update(deliveries)

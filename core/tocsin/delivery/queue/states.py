@@ -212,7 +212,7 @@ IS_RESTING: ColumnElement[bool] = deliveries.c.state.in_(list(map(_state_literal
 def is_stored_as(state: str, of: FromClause = deliveries) -> ColumnElement[bool]:
     """Return the condition on a delivery's own state, regardless of its destination's state.
 
-    `of` is the table of deliveries under another name.
+    `of` is an alias of the table `deliveries`.
     """
     matches: ColumnElement[bool] = of.c.state == _state_literal(state)
     if state not in _RESTING:

@@ -1,8 +1,8 @@
 """Rendering of events with receivers' templates.
 
-No field's value can break out. Templates see the event as plain JSON and nothing else, in a sandbox
-that bounds their time and memory. A template that fails raises `Misconfigured`: the delivery is on
-hold until it is fixed.
+Values from events cannot break out of their fields. Templates see only the event, as plain JSON, in
+a sandbox that limits their time and memory. When a template fails, it raises `Misconfigured`, and
+the delivery is on hold until someone fixes the template.
 """
 
 from tocsin.delivery.rendering.renderer import Renderer

@@ -118,9 +118,9 @@ class _FoundTemplate:
 
 
 class Renderer:
-    """Renders the parts of events with the templates of their receivers.
+    """Renders the parts of events with receivers' templates.
 
-    `paths` are the folders of plugins. `overrides` is the operator's folder, and takes precedence.
+    `paths` are the plugins' folders. `overrides` is the operator's folder, which takes precedence.
     """
 
     def __init__(self, paths: Sequence[Path], overrides: Path | None = None) -> None:
@@ -144,10 +144,10 @@ class Renderer:
         return environment
 
     async def prepare(self, receiver: str, event_type: EventType, parts: Iterable[str]) -> None:
-        """Compile the templates of these parts in a thread, unless they are compiled.
+        """Compile the templates of these parts in a thread, unless they are already compiled.
 
-        Compiling may take seconds, and everything else waits for the event loop. Errors are those
-        of `render`, when it comes to the part.
+        Compiling can take seconds, and would block the event loop. If a template cannot be
+        compiled, `render` raises the error later.
         """
         missing = [part for part in parts if (receiver, event_type, part) not in self._found]
         if missing:
@@ -175,7 +175,7 @@ class Renderer:
         """Return the rendered part of an event; a `body` is minified JSON.
 
         Raises `Misconfigured` if there is no template, or if it fails, takes too long or produces
-        more than 256 KiB; the text names template and line.
+        more than 256 KiB. The message names the template and the line.
         """
         found = self._template(receiver, event.template_type, part)
         if found.is_envelope and (envelope := _write_envelope(event)) is not None:

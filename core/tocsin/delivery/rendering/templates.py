@@ -40,8 +40,7 @@ class RawVariable:
     def plain(self) -> Json:
         """The variable after a round trip through JSON, without lone surrogates.
 
-        This keeps objects with methods of their own away from templates. UTF-8 cannot hold lone
-        surrogates.
+        This keeps objects with methods away from templates. UTF-8 cannot encode lone surrogates.
         """
         try:
             return orjson.loads(orjson.dumps(self._value, default=dict))
@@ -64,9 +63,9 @@ class TemplateEnvironment(WritingEnvironment):
 
 
 class TemplateLoader(FileSystemLoader):
-    """Loads a template from the operator's folder, else from the first plugin that has it.
+    """Loads a template from the operator's folder, or else from the first plugin that has it.
 
-    The operator's templates are those at the time of creation: a file that is being edited has no
+    The loader reads the operator's templates when it is created, so an edited file does not take
     effect until a reload has checked it.
     """
 
@@ -167,8 +166,8 @@ def render_report(report: object) -> str:
 def _neutralize_references(text: str) -> str:
     """Write issue references in Markdown, such as `#1` and `GH-1`, as code.
 
-    Trackers look for them after they parse the Markdown, so escaping does not help. An invisible
-    character would, but people could no longer find the text that they see.
+    Trackers look for references after they parse the Markdown, so escaping does not help. An
+    invisible character would help, but people could no longer search for the text that they see.
     """
     return _REFERENCES.sub(_write_as_code, text)
 

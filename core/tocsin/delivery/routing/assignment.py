@@ -32,7 +32,7 @@ class ShardAssignment:
     async def find(self, now: datetime, *, is_behind: bool) -> EventShare | None:
         """Return the events that this node should route next; None for all of them.
 
-        A node that `is_behind` with its own shards looks at others every few seconds only.
+        A node that `is_behind` with its own shards checks other shards only every few seconds.
         """
         moment = monotonic()
         if moment >= self._refresh_at:

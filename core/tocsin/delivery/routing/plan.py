@@ -49,7 +49,8 @@ class Route:
     def of(cls, destination: Destination) -> Self:
         """Return the route to a destination, even if its plugin is not available.
 
-        Observer plugins receive what they have hooks for. Unreadable settings mean all events.
+        Observer plugins receive the events that they have hooks for. If the settings are invalid,
+        the destination receives all events.
         """
         followed = list_followed(destination.settings, destination.managed_by)
         if destination.managed_by is ManagedBy.PLUGIN:
@@ -198,9 +199,9 @@ def trace_plan(plan: RoutingPlan, started_ns: int) -> None:
 def is_wanted_change(
     event: Event, followed: Collection[str], destination: str, providers: Collection[str]
 ) -> bool:
-    """Return whether a change concerns a destination that follows these types.
+    """Return whether a destination that follows these types of changes receives this change.
 
-    Destinations receive the runs of schedules as events, and nothing about failed runs that a
+    Destinations receive a schedule's runs as events instead, and do not receive failed runs that a
     person started. Observer plugins receive all changes that they have hooks for.
     """
     if event.event_type not in followed or destination.startswith(OBSERVER_PREFIX):

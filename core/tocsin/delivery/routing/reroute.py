@@ -37,8 +37,8 @@ def reroute_events(
 ) -> ReroutedEvents:
     """Route the oldest unmatched events in a period to the current destinations.
 
-    Events that a destination has are not among them, so that it may be repeated. Those that match
-    no destination again stay as they are.
+    Events that a destination already has are skipped, so the function can be called again. Events
+    that still do not match any destination stay unmatched.
     """
     unmatched = _is_unmatched(since, until)
     page = select(events.c.timestamp).where(unmatched).order_by(events.c.timestamp)

@@ -102,12 +102,13 @@ async def route_events(
     workers: Mapping[str, Worker] = MappingProxyType({}),
     share: EventShare | None = None,
 ) -> RoutingResult:
-    """Turn the oldest unrouted events into deliveries, all or those of a share.
+    """Turn the oldest unrouted events, or those in a share, into deliveries.
 
-    Conditions are evaluated in a thread of their own and outside of any transaction, because they
-    may be slow; a few routes without conditions need no thread. If destinations change meanwhile,
-    routing starts again. `workers` are those with a vacancy: they begin with the deliveries that
-    are leased to them. Their room is reserved before the events are read, so that it stays.
+    Conditions can be slow, so a separate thread evaluates them outside any transaction. If there
+    are only a few routes without conditions, no thread is necessary. If destinations change
+    meanwhile, routing starts again. `workers` are workers with a vacancy, which start with the
+    deliveries that are leased to them. Their room is reserved before the events are read, so that
+    it is still free afterward.
     """
     reserved = {name: room for name, worker in workers.items() if (room := worker.reserve())}
     try:
@@ -225,10 +226,10 @@ def _store_plan(
     *,
     vacancies: Mapping[str, Vacancy],
 ) -> RoutingResult | None:
-    """Store the deliveries and return the result; None to start again.
+    """Store the deliveries and return the result; None if routing has to start again.
 
-    So if destinations or suppression rules have changed, or another node has routed all of these
-    events meanwhile.
+    This is necessary if destinations or suppression rules have changed, or if another node has
+    routed all of these events meanwhile.
     """
     # or a later event of a subject could be offered before an earlier one
     lock_subjects(
@@ -287,9 +288,9 @@ class Router:
         pool: WorkerPool | None = None,
         assignment: ShardAssignment | None = None,
     ) -> None:
-        """Lease deliveries to the free workers of the `pool`, if any.
+        """Lease deliveries to free workers in the `pool`, if there is one.
 
-        With an `assignment`, leave most events of other nodes' shards to them.
+        With an `assignment`, leave most events in other nodes' shards to these nodes.
         """
         self._queue = queue
         self._database = database

@@ -66,7 +66,7 @@ class SuppressionRule:
 def matches_pattern(pattern: str, text: str) -> bool:
     """Return whether a pattern with `*` matches the whole text, ignoring case.
 
-    Without backtracking: each literal part is searched once, after the part before it.
+    The function does not backtrack. It searches once for each literal part, after the previous one.
     """
     first, *others = pattern.casefold().split("*")
     text = text.casefold()

@@ -39,7 +39,7 @@ def create_suppression(
     """Create a rule, and return its row.
 
     Raises:
-        InvalidInputError: The end is not bounded, or there are too many active rules.
+        InvalidInputError: The end is in the past or too late, or too many rules are active.
         SuppressionNameTakenError: The name was used before.
     """
     if not now < rule.ends_at <= now + MAX_DURATION:

@@ -118,9 +118,10 @@ class Worker:
 
     @property
     def vacancy(self) -> Vacancy | None:
-        """Room for deliveries that routing leases.
+        """Room for deliveries that routing leases to this worker.
 
-        None without room, if all deliveries need a claim, or if there are some to claim first.
+        None if there is no room, if all deliveries need a claim, or if others must be claimed
+        first.
         """
         if not self._takes_leases or self._may_have_more or not self._has_room:
             return None
@@ -164,7 +165,7 @@ class Worker:
     async def claim(self) -> int:
         """Claim as many due deliveries as there is room for, and return their number.
 
-        More are claimed than slots are free, so that one transaction serves several.
+        The worker claims more deliveries than it has free slots, to need fewer transactions.
         """
         if not self._has_room or self._is_overloaded:
             self._may_have_more = True
@@ -351,10 +352,10 @@ class Worker:
 
 
 def _choose_ahead(ended: Sequence[AttemptResult]) -> int:
-    """Return how many claims to hold per slot: the more, the faster the receiver responds.
+    """Return how many claims to hold per slot: more if the receiver responds faster.
 
-    One transaction then routes more events, or claims more deliveries. With a slow receiver, they
-    are left to other nodes.
+    With more claims, one transaction routes more events or claims more deliveries. With a slow
+    receiver, deliveries are left to other nodes.
     """
     spent = sum((each.ended_at - each.started_at).total_seconds() for each in ended) / len(ended)
     wanted = int(_STOCK_SECONDS / max(spent, _FASTEST))

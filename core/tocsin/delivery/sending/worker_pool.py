@@ -124,10 +124,10 @@ class WorkerPool:
         return any(running.worker.is_prompt for running in self._running.values())
 
     async def wait_for_free(self, patience: timedelta) -> dict[str, Worker]:
-        """Return the free workers; waits for the first of them, unless patience ends before.
+        """Return the free workers; if there are none, wait for one, but no longer than `patience`.
 
-        A delivery that is leased costs less than one that is claimed. With a slow receiver, routing
-        does not wait for long, and the deliveries are claimed.
+        Leasing a delivery costs less than claiming it. With a slow receiver, routing does not wait
+        for long, and workers claim the deliveries.
         """
         free = self.find_free()
         end = monotonic() + patience.total_seconds()
@@ -162,7 +162,7 @@ class WorkerPool:
     async def look(self) -> None:
         """Wake the workers that have work; follow the destinations if one of them has changed.
 
-        One query serves all destinations, so that idle ones cost nothing.
+        A single query covers all destinations, so idle destinations do not cost anything.
         """
         overview = await self._database.read(load_overview, self._clock.now())
         served = {row.name for row in overview}

@@ -40,9 +40,9 @@ def list_mismatches(
     destination: str | None = None,
     after: tuple[int, str] | None = None,
 ) -> Sequence[dict[str, Any]]:
-    """Return mismatches, those of the newest incidents first.
+    """Return mismatches, newest incidents first.
 
-    `after` is the incident number and the destination of the last one of the page before.
+    `after` is the incident number and the destination of the last mismatch on the previous page.
     """
     conditions = [_was_read, or_(*_CONDITIONS.values()) if kind is None else _CONDITIONS[kind]]
     if destination is not None:

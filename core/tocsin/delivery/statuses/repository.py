@@ -71,9 +71,10 @@ def has_due_statuses(connection: Connection, source: StatusSource, now: datetime
 def claim_statuses(
     connection: Connection, source: StatusSource, node: int, now: datetime
 ) -> StatusBatch | None:
-    """Return the objects that have been due longest, with the lease of their destination.
+    """Return the objects that have been due longest, with the lease on their destination.
 
-    None if another node reads, or nothing is due. Objects of other subjects are never due again.
+    Returns None if another node is reading or nothing is due. Objects that do not belong to an
+    incident never become due again.
     """
     destination = source.destination
     first = {"destination": destination, "failures": 0, "due_at": now}
@@ -250,9 +251,10 @@ def _find_closure(row: Any, shown: Mapping[str, Any], batch: StatusBatch) -> dat
 
 
 def _is_decision(row: Any, shown: Mapping[str, Any], batch: StatusBatch) -> bool:
-    """Return whether a changed status closes the object, or opens one that was closed.
+    """Return whether a changed status closes the object or reopens it.
 
-    An object that is read for the first time may have been closed by anybody, unless it is new.
+    The first read of an object counts only if the object is new. Otherwise, anybody may have closed
+    it before Tocsin began to apply resolutions.
     """
     if batch.resolving_since is None or shown["status"] is None:
         return False
@@ -278,7 +280,7 @@ def postpone_reader(
 ) -> datetime:
     """Store why the statuses could not be read, release the lease, and return the next attempt.
 
-    The n-th consecutive failure takes the n-th delay, or the last one.
+    The nth consecutive failure causes the nth delay, or the last one if there are fewer delays.
     """
     row = _load_reader(connection, lease.key)
     failures = 0 if row is None else row.failures

@@ -33,8 +33,8 @@ class WebhookInbox:
     async def authenticate(self, name: str, request: PushRequest) -> Sequence[str]:
         """Return the remote IDs of the objects that a webhook names.
 
-        Raises `CredentialsRefused` if the webhook is not authentic, the destination does not exist,
-        or does not accept webhooks.
+        Raises `CredentialsRefused` if the webhook is not authentic, or if the destination does not
+        exist or does not accept webhooks.
         """
         kind, settings = await self._destinations.find(name)
         secret = getattr(settings, "webhook_secret", None)
