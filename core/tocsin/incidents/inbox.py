@@ -183,8 +183,8 @@ class PushInbox:
         except (TryLater, TimeoutError) as error:
             writer.meter.count_fallback_push()
             if not self._is_refused:
-                reason = str(error) or "no answer in time"
-                _log.warning("intake accepts no pushes; storing them at once", reason=reason)
+                reason = str(error) or "no response in time"
+                _log.warning("intake does not accept pushes; storing them directly", reason=reason)
             self._is_refused = True
             return None
         if self._is_refused:

@@ -145,7 +145,7 @@ def _update_disposition(
     if disposition is None:
         if change.disposition is KEEP or change.reason not in (KEEP, None) or change.source:
             raise InvalidInputError(
-                "A reason and a source belong to a disposition; send `disposition` too."
+                "A reason or a source requires a disposition; also send `disposition`."
             )
         stored |= dict.fromkeys(_DISPOSITION)
         return {"disposition_at": None}
@@ -167,8 +167,8 @@ def _update_labels(triage: Triage, change: TriageUpdate) -> dict[str, list[Any]]
         added = known | set(change.added.get(kind, ()))
         if len(added) > max(MAX_LABELS, len(known)):
             raise InvalidInputError(
-                f"An incident has at most {MAX_LABELS} {member.replace('_', ' ')}; remove some "
-                f"first. With this change, there would be {len(added)}."
+                f"An incident can have at most {MAX_LABELS} {member.replace('_', ' ')}; with this "
+                f"change, it would have {len(added)}. Remove some first."
             )
         updated[member] = sort_labels(kind, added)
     return updated

@@ -93,7 +93,7 @@ class SocketOpener:
         try:
             address = literal_address(host)
         except ValueError:
-            raise Misconfigured(f"{host!r} is neither a name nor an address") from None
+            raise Misconfigured(f"{host!r} is neither a valid name nor an IP address") from None
         if not 0 < port <= _HIGHEST_PORT:
             raise Misconfigured(f"{port} is not a port number")
         if not policy.allows_any or (address is not None and not policy.allows(address)):

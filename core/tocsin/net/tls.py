@@ -31,7 +31,9 @@ def build_verifying_context(
     Raises OperatorError as `build_tls_context` does.
     """
     if client_key and not client_certificate:
-        raise OperatorError(f"client_key: {client_key}: client_certificate is missing")
+        raise OperatorError(
+            f"client_key: {client_key}: client_certificate is missing; set both or neither"
+        )
     context = _load_authorities(ca_file)
     if client_certificate:
         _load_client_certificate(context, client_certificate, client_key)
@@ -41,7 +43,7 @@ def build_verifying_context(
 def _load_authorities(ca_file: str | None) -> ssl.SSLContext:
     if not ca_file:
         return ssl.create_default_context()
-    expected = "use a file of one or more certificates (PEM)"
+    expected = "use a PEM file with one or more certificates"
     _check_readable("ca_file", ca_file, expected)
     try:
         return ssl.create_default_context(cafile=ca_file)
@@ -51,8 +53,8 @@ def _load_authorities(ca_file: str | None) -> ssl.SSLContext:
 
 def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
     expected = (
-        "use a certificate (PEM) and, in the same file or as client_key, the private key that "
-        "belongs to it, without a passphrase"
+        "use a PEM file with a certificate and its private key, without a passphrase, or set "
+        "client_key to the file with the key"
     )
     _check_readable("client_certificate", certificate, expected)
     if key:
@@ -74,7 +76,7 @@ def _check_readable(setting: str, path: str, expected: str) -> None:
 
 
 def _build_error(setting: str, path: str, error: ssl.SSLError, expected: str) -> OperatorError:
-    reason = describe_ssl_error(error) if error.reason else "the content is not of this kind"
+    reason = describe_ssl_error(error) if error.reason else "the file has different content"
     return OperatorError(f"{setting}: {path}: {reason}; {expected}")
 
 

@@ -27,7 +27,7 @@ def parse_url(text: str) -> URL:
     if _UNSAFE.search(text):
         raise ValueError("the URL contains a space, a control character or a backslash")
     if "#" in text:
-        raise ValueError("the URL contains a fragment (#...), which is never sent")
+        raise ValueError("the URL contains a fragment (#...), which would never be sent")
     url, authority = _split(text)
     if url.scheme not in ("http", "https"):
         raise ValueError("the URL does not start with https:// or http://")
@@ -49,7 +49,7 @@ def parse_proxy(text: str) -> URL:
     url, _ = _split(text)
     misleading = _UNSAFE.search(text) or "#" in text
     if misleading or url.scheme != "http" or not url.port or url.raw_path_qs != "/":
-        raise ValueError("the URL of a proxy must have the form http://host:port, without a path")
+        raise ValueError("a proxy URL must have the form http://host:port, without a path")
     literal_address(url.raw_host or "")
     return url
 
@@ -64,7 +64,7 @@ def _split(text: str) -> tuple[URL, str]:
     try:
         _ = url.host  # decoded when it is first read
     except ValueError:
-        raise ValueError("the host of the URL has an invalid label xn-- (Punycode)") from None
+        raise ValueError("the host in the URL has an invalid Punycode label (xn--...)") from None
     return url, authority
 
 
@@ -77,10 +77,10 @@ def literal_address(host: str) -> Address | None:
             return IPv4Address(host)
     except ValueError:
         raise ValueError(
-            "the host of the URL is not a valid IP address; write it as 192.0.2.1"
+            "the host in the URL is not a valid IP address; write it like 192.0.2.1"
         ) from None
     if len(host) > _LONGEST_NAME or not _NAME.fullmatch(host):
-        raise ValueError("the host of the URL is neither a name nor an address")
+        raise ValueError("the host in the URL is neither a valid name nor an IP address")
     return None
 
 
@@ -107,18 +107,18 @@ def check_url(url: URL, policy: AddressPolicy) -> None:
     if address is not None and not policy.allows(address):
         raise ValueError(describe_refusal(url, policy))
     if not policy.allows_any:
-        raise ValueError("plain http:// is only for networks in allow_networks")
+        raise ValueError("plain http:// is allowed only for networks in allow_networks")
 
 
 def describe_refusal(url: URL, policy: AddressPolicy) -> str:
     """Return why `url` is not requested; the same text for any address, to reveal nothing."""
     reason = f"the address of {url.host} is not allowed"
     if policy.private:  # these requests have no allow_networks
-        plain = "; plain http:// is only for private addresses, use https://"
+        plain = "; plain http:// is allowed only for private addresses, so use https://"
         return reason + (plain if url.scheme == "http" else "")
     reason = f"{reason}; add its network to allow_networks"
     return (
-        f"{reason} (plain http:// is only allowed for these networks)"
+        f"{reason} (plain http:// is allowed only for these networks)"
         if url.scheme == "http"
         else reason
     )

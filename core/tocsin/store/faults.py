@@ -50,7 +50,7 @@ _FAULTS: Mapping[DatabaseFault, tuple[str, str]] = {
     ),
     DatabaseFault.FULL: ("database disk full", "free up disk space"),
     DatabaseFault.IO_ERROR: (
-        "database disk failed to read or write",
+        "database disk could not be read or written",
         "check the disk and its file system",
     ),
     DatabaseFault.DAMAGED: (
@@ -59,7 +59,7 @@ _FAULTS: Mapping[DatabaseFault, tuple[str, str]] = {
     ),
     DatabaseFault.REPLACED: (
         "database removed or replaced while in use",
-        "restore the original database, or restart the node, which begins a new epoch",
+        "restore the original database, or restart the node to begin a new epoch",
     ),
     DatabaseFault.SCHEMA: (
         "database schema changed",

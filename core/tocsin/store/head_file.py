@@ -71,9 +71,9 @@ class HeadFile:
             return []
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OperatorError(
-                f"{self.path}: cannot be read ({error!r}). The file shows whether the database "
-                "was rolled back. Restore the file from a backup, or remove it if you know that "
-                "the database is the newest"
+                f"{self.path}: cannot be read ({error!r}). Tocsin uses this file to detect "
+                "whether the database was rolled back. Restore the file from a backup, or remove "
+                "it if you are sure that the database is the latest one"
             ) from error
 
 

@@ -41,7 +41,7 @@ def parse_url(text: str, variable: str = DATABASE_URL) -> URL:
     try:
         url = make_url(split_hosts(text, variable))
     except (ArgumentError, ValueError):
-        raise OperatorError(f"{variable}: not a URL; use {URL_FORMS}") from None
+        raise OperatorError(f"{variable}: not a valid URL; use {URL_FORMS}") from None
     backend = url.get_backend_name()
     if backend not in {"sqlite", "postgresql", "postgres"}:
         raise OperatorError(f"{variable}: found {backend!r}; use {URL_FORMS}")

@@ -49,8 +49,8 @@ _NO_SESSIONS = (
 )
 _NO_SESSION_URL = f"{_NO_SESSIONS % DATABASE_URL}, or also set {SESSION_URL} to such a connection"
 _TWO_DATABASES = (
-    f"{SESSION_URL}: leads to another database than {DATABASE_URL}; a notification sent over one "
-    "did not arrive over the other"
+    f"{SESSION_URL}: points to a different database than {DATABASE_URL}, because a notification "
+    "that was sent over one connection did not arrive over the other"
 )
 _HEARTBEAT = 10  # seconds until a lost connection is noticed
 _ANNOUNCEMENT_INTERVAL = 0.02  # seconds; topics that are announced meanwhile share a notification
@@ -309,9 +309,9 @@ class PostgresDatabase(Database):
             raise OperatorError(self._describe_pooler()) from error
         if missing:
             raise OperatorError(
-                f"{DATABASE_URL}: session limits are missing, and a pooler that shares sessions "
-                f"cannot set them; run in the database, then reconnect the pooler:\n"
-                + "\n".join(missing)
+                f"{DATABASE_URL}: session limits are missing, and Tocsin cannot set them through "
+                f"a pooler that shares sessions; run these statements in the database, and then "
+                f"reconnect the pooler:\n" + "\n".join(missing)
             )
 
     async def _require_notifications(self) -> None:

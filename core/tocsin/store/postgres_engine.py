@@ -43,7 +43,7 @@ class HostSelector:
                 self._hosts.remove((host, port))
                 self._hosts.insert(0, (host, port))
                 return connection
-        raise ConnectionError(f"no host serves: {'; '.join(failures)}")
+        raise ConnectionError(f"no host can be used: {'; '.join(failures)}")
 
     def _list_tries(self) -> Iterator[tuple[str, str, int]]:
         target = self._address.target
@@ -106,7 +106,7 @@ def make_engine(
         )
     except ModuleNotFoundError as error:
         raise OperatorError(
-            "PostgreSQL requires a driver: install the extra with `pip install 'tocsin[postgres]'`"
+            "the PostgreSQL driver is missing; install it with `pip install 'tocsin[postgres]'`"
         ) from error
     limit_sessions(engine, {} if shares_sessions else limits)
     return engine

@@ -86,7 +86,7 @@ class DatabaseProbe:
         found = _identify_server(connection)
         self._identity = self._identity or found
         if found != self._identity:
-            reason = f"connected to the database {found}instead of {self._identity}"
+            reason = f"connected to the database {found} instead of {self._identity}"
             raise DatabaseFailure(reason, DatabaseFault.REPLACED)
         if self._record is not None:
             self._record(connection)

@@ -140,7 +140,7 @@ def _load_state(connection: Connection) -> SchemaState | None:
         )
     if connection.dialect.has_table(connection, _UNFINISHED_RESTORE.name):
         raise OperatorError(
-            f"{where} is an unfinished restore, in which erased values may be readable; empty the "
+            f"{where} is an unfinished restore and may still contain erased values; empty the "
             "database, and run `tocsin backup restore` again"
         )
     found = _load_revision(connection)
@@ -151,8 +151,8 @@ def _load_state(connection: Connection) -> SchemaState | None:
     state = SchemaState(found, found if number is None else f"{number:04}")
     if not is_known_revision(found) and get_newest_revision() < state.compatible_with:
         raise OperatorError(
-            f"{where} has the schema {found}, which works with nodes of schema "
-            f"{state.compatible_with} or newer; this version of Tocsin has "
+            f"{where} has schema revision {found}, which requires nodes with revision "
+            f"{state.compatible_with} or later, but this version of Tocsin has revision "
             f"{get_newest_revision()}. Install the version that upgraded the database, or restore "
             "a backup from before the upgrade"
         )

@@ -76,7 +76,10 @@ def split_hosts(text: str, variable: str = DATABASE_URL) -> str:
         return text
     scheme, user, hosts, path, query = match.groups()
     if scheme.startswith("postgres") and "@" in hosts + path + query:
-        what, expected = "an @ follows the host", "write %40 for every @ except the one before it"
+        what, expected = (
+            "an @ follows the host",
+            "write %40 for every @ except the one before the host",
+        )
         raise ConfigurationError([ConfigurationProblem("environment", variable, what, expected)])
     if "," not in hosts and "%2f" not in hosts.lower():
         return text
@@ -100,7 +103,7 @@ def read_address(url: URL, variable: str = DATABASE_URL) -> ServerAddress:
         what = f"target_session_attrs: found {target!r}, where nothing can be stored"
         problems.append((what, "use read-write, primary or any"))
     if url.host and "host" in given:
-        problems.append(("host: given twice", "list all hosts before the path"))
+        problems.append(("host: set twice", "list all hosts before the path"))
     hosts, found = _read_hosts(url, given)
     problems += found
     if problems:
@@ -132,7 +135,7 @@ def _check_names(url: URL) -> Iterator[tuple[str, str]]:
         elif (not isinstance(value, str) and known != "host") or (
             name != known and known in url.query
         ):
-            yield f"{known}: given twice", "give it once"
+            yield f"{known}: set twice", "set it once"
 
 
 def _check_values(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -145,7 +148,7 @@ def _check_values(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if name in given and mode not in _VERIFIED:
             yield f"{name}: not used with sslmode={mode}", "add sslmode=verify-full"
     if "sslkey" in given and "sslcert" not in given:
-        yield "sslkey: given without its certificate", "add sslcert"
+        yield "sslkey: set without its certificate", "add sslcert"
 
 
 def _read_hosts(
@@ -161,7 +164,7 @@ def _read_hosts(
     ports = given["port"].split(",") if given.get("port") else []
     problems: list[tuple[str, str]] = []
     if len(ports) > 1 and len(ports) != len(texts):
-        expected = "give one port for all hosts, or one for each"
+        expected = "use one port for all hosts, or one for each host"
         problems.append((f"port: found {len(ports)} ports for {len(texts)} hosts", expected))
         ports = []
     hosts = []
@@ -169,7 +172,7 @@ def _read_hosts(
         name, own = _split_port(text)
         port = own or (ports[position % len(ports)] if ports else str(DEFAULT_PORT))
         if not name or not _is_port(port):
-            expected = "give each as name, name:port, [IPv6 address]:port or /directory"
+            expected = "write each as name, name:port, [IPv6 address]:port or /directory"
             problems.append((f"host {position + 1} of {len(texts)}: not valid", expected))
         else:
             hosts.append((name, int(port)))
@@ -197,7 +200,7 @@ def _check_file(text: str) -> str | None:
         with Path(text).open("rb"):
             return None
     except OSError as error:
-        return f"give the path of a file that can be read ({error.strerror})"
+        return f"use the path of a readable file ({error.strerror})"
 
 
 def _check_seconds(text: str) -> str | None:

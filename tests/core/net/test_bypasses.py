@@ -28,7 +28,7 @@ EVERYWHERE = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 # Allowed throughout, so that it is the address that is refused and not plain http as such.
 ELSEWHERE = (ip_network("10.99.0.0/16"),)
 ADDRESS_WORDS = "is not allowed; add its network to allow_networks"
-SPELLING_WORDS = "^the (host of the )?URL "
+SPELLING_WORDS = "^the (host in the )?URL "
 
 
 class Bypass(NamedTuple):

@@ -85,7 +85,9 @@ async def test_an_own_host_that_is_public_or_tells_secrets_is_refused_without_ot
     client = make_client(allow_hosts=[PUBLIC, "169.254.169.254"])
     with pytest.raises(Misconfigured) as caught:
         await client.request("GET", f"http://{PUBLIC}/")
-    assert str(caught.value).endswith("plain http:// is only for private addresses, use https://")
+    assert str(caught.value).endswith(
+        "plain http:// is allowed only for private addresses, so use https://"
+    )
     with pytest.raises(Misconfigured, match=r"is not allowed$"):
         await client.request("GET", "https://169.254.169.254/")
 

@@ -63,7 +63,7 @@ async def test_what_is_not_allowed_is_not_even_tried(host, dns, connects):
     "host", ["127.1", "0x7f.1", "2130706433", "a b", "127.0.0.1%lo", "", "a@b"]
 )
 async def test_what_only_some_resolvers_take_for_an_address_is_refused(host, dns, connects):
-    with pytest.raises(Misconfigured, match="neither a name nor an address"):
+    with pytest.raises(Misconfigured, match="neither a valid name nor an IP address"):
         await open_sockets(allow_networks=LOOPBACK).connect(host, 25)
     assert (connects, dns.asked) == ([], [])
 

@@ -184,7 +184,7 @@ def text_file(tmp_path):
 @pytest.mark.parametrize("setting", ["ca_file", "client_certificate"])
 def test_a_file_without_a_certificate_is_named(make_client, text_file, tmp_path, setting):
     for path, found in [
-        (text_file, ("no certificate or crl found; ", "the content is not of this kind; ")),
+        (text_file, ("no certificate or crl found; ", "the file has different content; ")),
         (str(tmp_path / "absent.pem"), "No such file or directory; "),
         (str(tmp_path), "Is a directory; "),
     ]:
@@ -215,7 +215,7 @@ def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
 
 
 def test_a_certificate_without_its_key_is_refused(make_client, authority):
-    with pytest.raises(OperatorError, match=r"client_certificate: .*the private key"):
+    with pytest.raises(OperatorError, match=r"client_certificate: .*its private key"):
         make_client(client_certificate=authority.file)
 
 

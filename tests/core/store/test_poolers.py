@@ -146,7 +146,7 @@ async def test_a_session_url_with_shared_sessions_is_refused(pooled_url, monkeyp
 async def test_a_session_url_of_another_database_is_refused(postgres, migrated_url, monkeypatch):
     monkeypatch.setattr("tocsin.store.postgres._NOTIFICATION_SECONDS", 0.2)
     database = open_database(migrated_url, migrated_url.set(database="postgres"))
-    with pytest.raises(OperatorError, match="another database"):
+    with pytest.raises(OperatorError, match="different database"):
         await database.require_sessions()
     await database.close()
 

@@ -121,7 +121,7 @@ def test_every_problem_of_a_url_is_named_at_once(tmp_path):
         "connect_timeout: found '0'; use seconds from 1 to 999",
         "statement_cache_size: found 'many'; use a number from 0 to 10000",
         "No such file or directory",
-        "sslkey: given without its certificate; add sslcert",
+        "sslkey: set without its certificate; add sslcert",
         "host 1 of 2: not valid",
         "host 2 of 2: not valid",
     ):

@@ -285,7 +285,7 @@ WRONG = {
     "nothing": ({}, "provide at least one member"),
     "unknown": ({"status": "Closed"}, "unknown key"),
     "disposition": ({"disposition": "wrong"}, "use one of: true-positive"),
-    "reason alone": ({"disposition_reason": "so"}, "send `disposition` too"),
+    "reason alone": ({"disposition_reason": "so"}, "also send `disposition`"),
     "itself": ({"add_links": [1]}, "cannot be linked to itself"),
     "no such incident": ({"add_links": [9]}, "There is no incident 9"),
     "too long": ({"add_tags": ["x" * 61]}, "add_tags"),
