@@ -306,7 +306,7 @@ async def test_check_reports_missing_objects(cases, clock):
         "tocsin lacks the privilege read on logs-*",
         "tocsin lacks the privilege read on .alerts-security.alerts-default",
     )
-    assert problems[2].startswith("tocsin cannot read the cases of the space default")
+    assert problems[2].startswith("tocsin cannot read cases in the space default")
 
 
 async def test_check_reports_missing_write_privileges(cases, clock):
@@ -317,8 +317,8 @@ async def test_check_reports_missing_write_privileges(cases, clock):
         cases.fail(Fault.FORBIDDEN, where="/api/note")
         problems = (await provider.check()).problems
     assert problems == (
-        "tocsin cannot write comments to the cases of the space default",
-        "tocsin cannot write notes to the alerts of the space default",
+        "tocsin cannot write comments to cases in the space default",
+        "tocsin cannot write notes to alerts in the space default",
     )
     assert cases.siem.comments("7") == []
 

@@ -67,7 +67,7 @@ async def test_missing_permission_is_reported(console, opened, lacking):
     console.lacks = {lacking}
     async with opened(write_back=True) as provider:
         health = await provider.check()
-    assert health.problems == (f"the user role of the authorized service lacks {lacking}",)
+    assert health.problems == (f"the authorized service's user role lacks {lacking}",)
 
 
 async def test_check_writes_nothing_and_deletes_its_search(console, opened, put):

@@ -29,9 +29,7 @@ async def find_permission_problems(
         try:
             await kibana.get(FIND, owner=OWNER, perPage=1, page=1)
         except CredentialsRefused as error:
-            problems += (
-                f"{username} cannot read the cases of the space {settings.space}: {error}",
-            )
+            problems += (f"{username} cannot read cases in the space {settings.space}: {error}",)
     if settings.write_back:
         problems += tuple(
             [f"{username} cannot {action}" for action in await _find_unwritable(kibana, settings)]
@@ -48,10 +46,10 @@ async def _find_unwritable(kibana: Api, settings: ElasticSettings) -> list[str]:
     tried: dict[str, PermissionProbe] = {}
     if "cases" in settings.incidents:
         case = partial(_try_write, kibana, "POST", f"{CASES}/{_MISSING_CASE}/comments", comment)
-        tried[f"write comments to the cases of the space {settings.space}"] = case
+        tried[f"write comments to cases in the space {settings.space}"] = case
     if "alerts" in settings.incidents:
         note = partial(_try_write, kibana, "PATCH", NOTE, {})
-        tried[f"write notes to the alerts of the space {settings.space}"] = note
+        tried[f"write notes to alerts in the space {settings.space}"] = note
     return await find_refused(tried)
 
 

@@ -62,7 +62,7 @@ class QRadarPermissionCheck:
         if self.settings.write_back:
             probes[WRITE] = self._write_nothing
         missing = await find_refused(probes)
-        return [f"the user role of the authorized service lacks {name}" for name in missing]
+        return [f"the authorized service's user role lacks {name}" for name in missing]
 
     @property
     def detail(self) -> str:
