@@ -80,7 +80,8 @@ def classify_response(response: HttpResponse, what: str, now: datetime) -> Plugi
     status, body = response.status, response.body[:_MAX_BODY]
     message = f"{what} returned {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
     if status == HTTPStatus.PARTIAL_CONTENT:
-        return TryLater(f"{what} returned only a part{_format_warning(response)}", status=status)
+        message = f"{what} returned only a part of the results{_format_warning(response)}"
+        return TryLater(message, status=status)
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return None
     if status in _TRANSIENT:

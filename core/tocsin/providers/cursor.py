@@ -144,7 +144,7 @@ def decode_cursor(position: Mapping[str, Any]) -> WindowCursor:
     try:
         stored = _STORED.validate_python(members)
     except ValidationError as error:
-        message = "this version cannot read the stored position, and leaves it unchanged"
+        message = "this version of Tocsin cannot read the stored position; it stays unchanged"
         raise Refused(
             f"{message}: {error.errors(include_url=False, include_input=False)}"
         ) from error

@@ -229,7 +229,8 @@ class WindowReader:
                 raise Broken(str(search.lost[0].lost))
             yield self._give_up(cursor, search)
         if not search.is_over:
-            raise Broken(f"the failing records were not found in {MAX_PIECES} pieces of the window")
+            tried = f"Tocsin read {MAX_PIECES} parts of the window"
+            raise Broken(f"{tried}, but could not find out which records fail")
 
     async def _piece(
         self, cursor: WindowCursor, search: _FailureSearch
@@ -332,7 +333,7 @@ class _PageTurner:
         """Return the cursor at the next page; raises Broken where the pages are endless."""
         name = orjson.dumps(token)
         if name in self._tokens:
-            raise Broken(f"the SIEM returned a page token twice: {name[:80]!r}")
+            raise Broken(f"the SIEM returned the same page token twice: {name[:80]!r}")
         if cursor.pages >= self._most:
             raise Broken(f"the SIEM returned more than {self._most:,} pages for one window")
         self._tokens.add(name)

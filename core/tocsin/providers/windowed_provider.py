@@ -182,7 +182,7 @@ class WindowedProvider(Provider[S]):
                 yield page
         if cursor.watermark < end:
             raise TryLater(
-                f"the SIEM clock has not reached the end of the window, only {cursor.watermark}"
+                f"the SIEM's clock has reached only {cursor.watermark}, not the end of the window"
             )
 
     def _reader(self, stream: str, *, past: bool = False) -> WindowReader:

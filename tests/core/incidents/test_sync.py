@@ -320,7 +320,7 @@ async def test_a_provider_whose_every_record_is_rejected_is_degraded(
     refused = Page(next_position={}, rejected=(bad, bad), records=2)
     monkeypatch.setattr(Scripted, "read", yield_from(refused))
     await sync.read_all()
-    assert "the last 2 records were quarantined" in health.degraded["providers.edge"]
+    assert "the last 2 records were all quarantined" in health.degraded["providers.edge"]
     accepted = Page(next_position={}, incidents=(incident(1),), records=1)
     monkeypatch.setattr(Scripted, "read", yield_from(accepted))
     await sync.read_all()

@@ -262,10 +262,10 @@ def _is_unavailable(error: Exception) -> bool:
 def _describe_loss(before: IntakePosition, start: IntakePosition) -> str:
     if before.stream != start.stream:
         return (
-            f"the intake's stream was lost and created again; pushes accepted after number "
-            f"{before.sequence} of the earlier stream are gone"
+            f"the intake's stream was lost and created again; the pushes that the earlier stream "
+            f"accepted after number {before.sequence} are gone"
         )
     return (
-        f"the intake no longer has the pushes {before.sequence + 1} to {start.sequence}, some of "
-        f"which might have been for this provider"
+        f"the intake no longer contains the pushes {before.sequence + 1} to {start.sequence}, some "
+        f"of which might have been for this provider"
     )

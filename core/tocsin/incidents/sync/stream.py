@@ -81,7 +81,8 @@ class _Rejections:
             return
         self.in_a_row += rejected
         if self.in_a_row >= (_REJECTED_IN_A_ROW if self.has_accepted else 1):
-            reason = f"the last {self.in_a_row} records were quarantined, and none was accepted"
+            several = f"the last {self.in_a_row} records were all quarantined"
+            reason = several if self.in_a_row > 1 else "the only record so far was quarantined"
             if health.mark(path, _DEFECT, reason):
                 _log.warning("every record quarantined", provider=self.provider, reason=reason)
 
