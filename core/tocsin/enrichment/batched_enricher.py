@@ -130,7 +130,7 @@ class BatchedEnricher:
         while not (status := self._buckets.take(self.name, count * _TOKENS / rate)).allowed:
             pause = timedelta(seconds=status.retry_after)
             if self._clock.now() + pause > patient_until:
-                reason = f"requests_per_minute ({rate}) is exhausted"
+                reason = f"the limit requests_per_minute ({rate}) is reached"
                 return EnrichmentFailure(QueryOutcome.UNAVAILABLE, reason, final=True)
             await self._clock.sleep(pause)
         return None

@@ -96,7 +96,7 @@ def _score(report: Report) -> tuple[Block, ...]:
         for each in report.contributions[:MAX_ROWS]
     )
     score = format_number(report.risk_score)
-    total = f"{score} of 100: the sum of the points, limited to the range 0 to 100."
+    total = f"The score is {score}, the sum of the points, limited to the range 0 to 100."
     parts = build_table("Contributions to the risk score", columns, rows, len(report.contributions))
     return (*parts, Paragraph((total,)))
 
@@ -235,7 +235,7 @@ def _describe_reference(reference: str, meanings: Mapping[str, str]) -> str:
         case "step":
             return f"Step {name} of this session's ledger"
         case "incident":
-            return f"Incident number {name}, as stored in Tocsin"
+            return f"Incident {name}, as stored in Tocsin"
     return reference
 
 

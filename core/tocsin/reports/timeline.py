@@ -233,6 +233,6 @@ def _label(moments: Sequence[TimelineEntry]) -> str:
 
 def _description(moments: Sequence[TimelineEntry], segments: Sequence[_TimelineSegment]) -> str:
     return (
-        f"{format_count(len(moments), 'moment')} from {format_time(segments[0].start)}"
+        f"{format_count(len(moments), 'entry', 'entries')} from {format_time(segments[0].start)}"
         f" to {format_time(segments[-1].end)}. See the table below for details."
     )

@@ -253,7 +253,7 @@ async def test_no_more_are_asked_for_in_a_minute_than_the_settings_have_it(make,
     )
     asked = await enrichers.ask("source", [ONE, TWO, THREE, FOUR], FREE)
     assert len(script.asked) == 3
-    assert asked.reason == "requests_per_minute (3) is exhausted"
+    assert asked.reason == "the limit requests_per_minute (3) is reached"
     clock.advance(minutes=1)
     script.asked.clear()
     await enrichers.ask("source", [FOUR], FREE)

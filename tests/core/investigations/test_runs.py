@@ -143,7 +143,7 @@ async def test_a_run_that_is_lost_with_every_node_fails(start, session, begin, f
     await finish(number=99)
     row = await session(session_id)
     assert row["status"] == "failed"
-    assert row["error"] == "5 nodes claimed it, and all were lost"
+    assert row["error"] == "5 nodes in a row failed during this run"
 
 
 async def kill(node) -> None:

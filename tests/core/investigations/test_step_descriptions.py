@@ -32,18 +32,27 @@ def question(number: int, kind: str, asked_of: str, asked: str, **given) -> Ledg
     [
         (
             ("events-of", "provider:edge", '{"entity": {"kind": "ip", "value": "192.0.2.1"}}'),
-            "Asked provider edge for events of 192.0.2.1",
+            "Searched provider edge for events that involve 192.0.2.1",
         ),
-        (("incidents-numbered", "incidents", '{"numbers": [1, 2]}'), "for incident 1, 2"),
-        (("entities-like", "entities", '{"pattern": "web-*"}'), "for entities that match web-*"),
-        (("matching", "search", '{"text": "brute force"}'), "for matches of 'brute force'"),
+        (
+            ("incidents-numbered", "incidents", '{"numbers": [1, 2]}'),
+            "Looked up incidents by number: 1, 2",
+        ),
+        (
+            ("entities-like", "entities", '{"pattern": "web-*"}'),
+            "Searched for entities that match web-*",
+        ),
+        (
+            ("matching", "search", '{"text": "brute force"}'),
+            "Searched stored incidents and sessions for 'brute force'",
+        ),
         (
             (
                 "enrichments-of",
                 "enricher:history",
                 '{"entities": [{"value": "a"}, {"value": "b"}, {"value": "c"}, {"value": "d"}]}',
             ),
-            "about a, b, c and 1 more",
+            "Asked enricher history about a, b, c and 1 more",
         ),
     ],
 )
@@ -59,5 +68,6 @@ async def test_a_question_that_was_not_answered_says_why(database):
     step = question(3, "events-of", "provider:edge", '{"entity": {"value": "a"}}', **away)
     await database.write(append_steps, session_id, [step])
     descriptions = await database.read(describe_steps, session_id)
-    assert descriptions["step:3"] == "Asked provider edge for events of a: unavailable, it is busy"
+    said = "Searched provider edge for events that involve a: unavailable (it is busy)"
+    assert descriptions["step:3"] == said
     assert descriptions["step:2"] == "Concluded: The risk score is 78."

@@ -98,7 +98,7 @@ def test_the_evidence_is_listed_with_what_it_is_and_where_it_is_cited():
     text = to_markdown(brute_force(), {"step:4": "Asked provider:edge for events: 48 answers"})
     row = "| step 4 | Asked provider:edge for events: 48 answers | Summary, Timeline, F1 |"
     assert row in text
-    assert "| incident 7 | Incident number 7, as stored in Tocsin |" in text
+    assert "| incident 7 | Incident 7, as stored in Tocsin |" in text
 
 
 def test_values_of_entities_are_code_and_addresses_in_sentences_are_defanged():

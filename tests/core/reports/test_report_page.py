@@ -51,6 +51,6 @@ def test_every_word_is_told(words):
 
 
 def test_the_bounds_are_those_of_the_code():
-    assert f"{MAX_ROWS} rows of each table, {MAX_TEXT:,} characters of each string" in PAGE
+    assert f"{MAX_ROWS} rows per table, {MAX_TEXT:,} characters per text" in PAGE
     assert f"{MAX_LENGTH:,} characters in total" in PAGE
-    assert f"at most {NODES} entities" in PAGE
+    assert f"up to {NODES} entities" in PAGE

@@ -190,7 +190,7 @@ class InvestigationWorker:
         self._attempts[lease] = attempt
         _log.info("investigation started", session=lease.session_id, run=assignment.run)
         if is_hopeless:
-            reason = f"{MAX_ATTEMPTS} nodes claimed it, and all were lost"
+            reason = f"{MAX_ATTEMPTS} nodes in a row failed during this run"
             ending = RunResult(failure=RunFailure(FailureCause.LOST, reason))
         else:
             ending = await attempt.execute(investigator)

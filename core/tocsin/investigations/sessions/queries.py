@@ -41,17 +41,17 @@ _shown = select(*(sessions.c[name] for name in (*_PLAIN, *_MOMENTS)))
 _newest_first = _shown.order_by(sessions.c.id.desc())
 _MAX_NAMED = 3
 """Maximum number of subjects named in a sentence."""
-_QUESTION_PHRASES = {
-    "who-is-there": "for the available sources",
-    "incidents-numbered": "for incident",
-    "incidents-about": "for incidents with",
-    "incidents-within": "for incidents in the time window",
-    "entities-like": "for entities that match",
-    "sightings-of": "for sightings of",
-    "neighbours-of": "for neighbors of",
-    "events-of": "for events of",
-    "enrichments-of": "about",
-    "matching": "for matches of",
+_QUESTION_PHRASES = {  # followed by the subject
+    "who-is-there": "Listed the available sources",
+    "incidents-numbered": "Looked up incidents by number:",
+    "incidents-about": "Searched for incidents that involve",
+    "incidents-within": "Searched for incidents in the time range",
+    "entities-like": "Searched for entities that match",
+    "sightings-of": "Looked up sightings of",
+    "neighbours-of": "Searched the graph for neighbors of",
+    "events-of": "Searched {source} for events that involve",
+    "enrichments-of": "Asked {source} about",
+    "matching": "Searched stored incidents and sessions for",
 }
 
 
@@ -192,11 +192,11 @@ def _describe_step(step: LedgerStep) -> str:
     if step.conclusion is not None:
         return f"Concluded: {step.conclusion}"
     source = (step.asked_of or "").replace(":", " ", 1)
-    wanted = _QUESTION_PHRASES.get(step.kind, step.kind.replace("-", " "))
-    text = f"Asked {source} {wanted}{_describe_subject(step.question)}"
+    phrase = _QUESTION_PHRASES.get(step.kind, f"Asked {{source}}: {step.kind.replace('-', ' ')}")
+    text = f"{phrase.replace('{source}', source)}{_describe_subject(step.question)}"
     if step.outcome is QueryOutcome.ANSWERED:
         return text + (f" (partial: {step.reason})" if step.reason else "")
-    return f"{text}: {step.outcome}, {step.reason}"
+    return f"{text}: {step.outcome} ({step.reason})"
 
 
 def _describe_subject(question: str | None) -> str:
