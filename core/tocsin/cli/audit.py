@@ -46,7 +46,7 @@ def list_all(
         str | None, typer.Option(help="Only entries with this action, such as api-key.create.")
     ] = None,
     actor: Annotated[
-        str | None, typer.Option(help="Only entries of this actor, such as admin:ana.")
+        str | None, typer.Option(help="Only entries by this actor, such as admin:ana.")
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="Only entries about this target, such as destination:soar.")

@@ -49,7 +49,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "providers": CommandEntry("List providers with their sync status and last error.", "providers"),
     "coverage": CommandEntry(
-        "List what was read from providers most recently, and what failed.",
+        "List what was recently read from providers and what failed.",
         "providers",
         "coverage",
     ),

@@ -164,7 +164,7 @@ def copy(
 
     Stop all nodes that use either database first. Verifies the row count and the checksum of each
     table in the copy. If the copy is interrupted, run the same command again to resume it. To keep
-    the password out of the process list, leave it out of the URL, and instead set PGPASSWORD or use
+    the password out of the process list, do not put it in the URL. Instead, set PGPASSWORD or use
     ~/.pgpass.
     """
     settings = load_settings()

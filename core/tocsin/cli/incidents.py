@@ -61,8 +61,8 @@ def list_all(
     timespan: Annotated[
         str | None,
         typer.Option(
-            help="Only incidents that changed within this time before now. ISO 8601 duration, "
-            "such as PT4H for the last 4 hours."
+            help="Only incidents that changed recently. Give an ISO 8601 duration, such as PT4H "
+            "for the last 4 hours."
         ),
     ] = None,
     assignee: Annotated[
@@ -180,8 +180,8 @@ def detections(
     timespan: Annotated[
         str,
         typer.Option(
-            help="How far back to count dispositions. ISO 8601 duration, such as P30D for the "
-            "last 30 days."
+            help="How far back to count dispositions. Give an ISO 8601 duration, such as P30D for "
+            "the last 30 days."
         ),
     ] = "P90D",
     provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,

@@ -114,7 +114,7 @@ def start(
     persona: Annotated[
         Persona,
         choice_option(
-            Persona, help="Audience of the report, which determines the depth of the investigation."
+            Persona, help="Who the report is for, which determines how deep the investigation goes."
         ),
     ] = Persona.ANALYST,
     provider: Annotated[

@@ -124,7 +124,7 @@ def disable(
 ) -> None:
     """Disable an API key permanently.
 
-    The key stops working immediately, including an old value in its grace period.
+    The key stops working immediately, and so does an old value that is still in its grace period.
     """
     record = run_on_api(url, token, lambda api: api.call("DELETE", admin_path("api-keys", key_id)))
     print_record(record, _COLUMNS.every, as_json=as_json)

@@ -33,7 +33,7 @@ def prove(
         str,
         typer.Option(
             help="How far back the period goes, such as 24h or 7d. "
-            f"Maximum:{accounting.LONGEST_PERIOD.days}d."
+            f"Maximum: {accounting.LONGEST_PERIOD.days}d."
         ),
     ] = "24h",
     head: Annotated[

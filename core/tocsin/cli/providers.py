@@ -97,8 +97,9 @@ def disable(
     """Stop reading a provider until it is enabled again.
 
     With --until or --for, Tocsin enables the provider automatically. Otherwise, it stays disabled
-    until someone runs `tocsin providers enable`. Until then, Tocsin rejects pushes with status 503,
-    and backfills wait. Tocsin then continues to read where it stopped.
+    until someone runs `tocsin providers enable`. While the provider is disabled, Tocsin rejects its
+    pushes with status 503, and its backfills wait. When the provider is enabled, Tocsin continues
+    to read where it stopped.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -156,12 +157,12 @@ def _covered_until(record: dict[str, Any]) -> str | None:
 
 
 def coverage(
-    provider: Annotated[str | None, typer.Option(help="Only intervals of this provider.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only intervals from this provider.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of rows.")] = 50,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List what was read from providers most recently, and what failed.
+    """List what was recently read from providers and what failed.
 
     Shows the newest intervals in the coverage ledger, which records the outcome of each read.
     """
@@ -175,7 +176,7 @@ def coverage(
 
 
 def quarantine(
-    provider: Annotated[str | None, typer.Option(help="Only records of this provider.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only records from this provider.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of records.")] = 50,
     as_json: AsJson = False,
     wide: Wide = False,

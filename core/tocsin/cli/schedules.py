@@ -171,9 +171,9 @@ def change(
     as_json: AsJson = False,
     **given: Any,
 ) -> None:
-    """Change the given settings of a schedule.
+    """Change settings of a schedule.
 
-    Other settings and the status stay the same.
+    Settings that you do not specify stay the same, and so does the status.
     """
     body = {**given, "tags": given["tags"] or None}
     record = _call(url, token, "PATCH", schedule, body=body)
@@ -248,9 +248,7 @@ def runs(
 @app.command()
 def upcoming(
     *,
-    within: Annotated[
-        str, typer.Option(help="Length of the period that starts now, such as 12h or 7d.")
-    ] = "1d",
+    within: Annotated[str, typer.Option(help="How far to look ahead, such as 12h or 7d.")] = "1d",
     limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of rows.")] = 50,
     url: ApiUrl = None,
     token: AdminToken = None,

@@ -66,9 +66,10 @@ def support_bundle(
 ) -> None:
     """Collect diagnostics for a support case, without secrets.
 
-    Before writing the archive, lists the files that it will contain. From all files, removes the
-    secrets in the settings, in plugins.toml and in destinations. Does not remove the names of
-    hosts, providers and destinations. The archive does not contain incidents, events or reports.
+    Lists the contents of the archive and asks for confirmation before writing it. Removes the
+    secrets that you configured in the settings, in plugins.toml and in destinations, but not the
+    names of hosts, providers and destinations. The archive does not contain incidents, events or
+    reports.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     now = SystemClock().now()
