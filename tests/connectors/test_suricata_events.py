@@ -74,7 +74,7 @@ def test_dns_response_relates_name_and_address(answers):
 def test_dns_query_has_a_relation():
     event = build_event(record("dns", dns={"queries": [{"rrname": "shop.example", "rrtype": "A"}]}))
     assert ("192.0.2.7", "related-to", "shop.example") in told(event)
-    assert "shop.example asked for" in event.summary
+    assert "query for shop.example" in event.summary
 
 
 def test_file_is_related_to_its_download_url():

@@ -252,7 +252,7 @@ async def test_archived_logs_are_not_read_again(make_feed, tmp_path, compress):
 LOGS = {
     "dns": (
         {"query": "shop.example", "qtype_name": "A", "answers": ["www.shop.example", "192.0.2.5"]},
-        "dns: shop.example is www.shop.example, 192.0.2.5",
+        "dns: shop.example resolves to www.shop.example, 192.0.2.5",
         ("shop.example", "resolves-to", "192.0.2.5"),
     ),
     "http": (

@@ -128,7 +128,7 @@ def known(alerts: list[Case], readable: list[Case]) -> Known:
     return known_of(
         latest,
         title=stored(shown(latest.title)),
-        description=f"Rule {latest.id} fired {count} at {AGENT['name']} ({AGENT['id']}), {when}.",
+        description=f"Rule {latest.id} fired {count} on {AGENT['name']} ({AGENT['id']}), {when}.",
         severity=latest.severity if isinstance(latest.severity, Severity) else Severity.MEDIUM,
         status="New",
         changed_at=last.replace(microsecond=last.microsecond // 1000 * 1000),

@@ -45,7 +45,7 @@ def decisions(*found, entity=ATTACKER, after=timedelta(0), **changes):
 
 def test_log_line_is_an_event():
     [event] = lines(line(51, **FAILED))
-    assert event.summary == "ssh failed-auth of root from 203.0.113.7 at bastion"
+    assert event.summary == "ssh failed-auth for root from 203.0.113.7 on bastion"
     assert event.occurred_at == datetime(2026, 11, 20, 9, 19, 51, tzinfo=UTC)
     assert set(event.entities) == {ATTACKER, ROOT, BASTION}
     assert event.fields["log_type"] == "ssh_failed-auth"
@@ -76,7 +76,7 @@ def test_request_is_summarized_by_its_target():
         "source_ip": "203.0.113.7",
     }
     [event] = lines(line(**meta))
-    assert event.summary == "http access-log GET /.env 404 from 203.0.113.7 at shop.example"
+    assert event.summary == "http access-log GET /.env 404 from 203.0.113.7 on shop.example"
 
 
 def test_sparse_line_is_summarized_by_its_scenario():

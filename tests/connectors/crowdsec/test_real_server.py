@@ -296,7 +296,7 @@ async def test_events_of_an_address_are_found_by_source_and_range(local_api, pro
     assert len({line.external_id for line in lines}) == len(lines) >= 6
     assert {line.fields["scenario"] for line in lines} == {"crowdsecurity/ssh-bf"}
     assert {line.summary for line in lines} == {
-        f"ssh failed-auth of {user} from 203.0.113.7 at bastion"
+        f"ssh failed-auth for {user} from 203.0.113.7 on bastion"
         for user in ("root", "admin", "oracle")
     }
     assert {line.fields["alert"] for line in lines} < {

@@ -169,7 +169,7 @@ def test_count_is_in_the_description():
     }
     told = apply_tally(incident, group, AlertTally.read(bucket))
     assert told.description == (
-        "Rule 5710 fired 1,234 times at web-1 (001), from 2026-11-20 09:00:00 to 09:59:59 UTC."
+        "Rule 5710 fired 1,234 times on web-1 (001), from 2026-11-20 09:00:00 to 09:59:59 UTC."
     )
     assert (told.severity, told.title) == (Severity.MEDIUM, "Wazuh rule 5710")
     assert AlertTally.read({**bucket, "first": {"value": None}}) is None
@@ -199,7 +199,7 @@ def test_alert_has_a_one_line_summary():
     event = build_event(hit(ALERT), Entity(EntityKind.USER, "ORACLE"))
     assert event is not None
     assert event.summary == (
-        "sshd: Attempt to login using a non-existent user (rule 5710) at web-1"
+        "sshd: Attempt to login using a non-existent user (rule 5710) on web-1"
     )
     assert event.fields["data.srcip"] == "203.0.113.7"
     assert (

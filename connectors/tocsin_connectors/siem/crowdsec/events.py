@@ -104,14 +104,14 @@ def _find_attackers(meta: dict[str, str], alert: dict[str, Any]) -> list[Entity]
 
 
 def _summarize_line(meta: dict[str, str], attackers: list[Entity], scenario: str | None) -> str:
-    """Summarize a line: `ssh failed-auth of root from 203.0.113.7 at bastion`."""
+    """Summarize a line: `ssh failed-auth for root from 203.0.113.7 on bastion`."""
     what = meta.get("log_type") or meta.get("service") or scenario or "a line"
     user = next((meta[key] for key in _USER_KEYS if key in meta), None)
     place = next((meta[key] for key in _TARGET_KEYS if key in meta), None)
     parts = [what.replace("_", " "), *(meta[key] for key in _REQUEST_KEYS if key in meta)]
-    parts += [f"of {user}"] if user else []
+    parts += [f"for {user}"] if user else []
     parts += [f"from {attacker.value}" for attacker in attackers]
-    parts += [f"at {place}"] if place else []
+    parts += [f"on {place}"] if place else []
     return " ".join(parts)
 
 

@@ -77,7 +77,7 @@ def _describe_dns(record: dict[str, Any]) -> str:
     dns = child(record, "dns")
     answers = ", ".join(entity.value for entity in _find_answers(dns))
     name = next((name.value for name in _find_questions(dns)), "a name")
-    return f"{name} is {answers}" if answers else f"{name} asked for"
+    return f"{name} resolves to {answers}" if answers else f"query for {name}"
 
 
 def _describe_http(record: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ def build_event(hit: dict[str, Any], entity: Entity) -> SiemEvent | None:
     return SiemEvent(
         external_id=detection.document_id,
         occurred_at=detection.at,
-        summary=" ".join((f"{title} at {where}" if where else title).split()),
+        summary=" ".join((f"{title} on {where}" if where else title).split()),
         entities=entities,
         fields={
             "level": detection.rule.level,

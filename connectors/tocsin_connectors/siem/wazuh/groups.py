@@ -165,11 +165,11 @@ def _build_alert(detection: WazuhDetection) -> Alert:
 
 
 def _describe(group: AlertGroup, tally: AlertTally) -> str:
-    """Describe the group: `Rule 5710 fired 37 times at web-1 (001), from ...`."""
+    """Describe the group: `Rule 5710 fired 37 times on web-1 (001), from ...`."""
     times = "once" if tally.count == 1 else f"{tally.count:,} times"
     stretch = f"from {tally.first:%Y-%m-%d %H:%M:%S} to {tally.last:%H:%M:%S} UTC"
     when = f"at {tally.first:%Y-%m-%d %H:%M:%S} UTC" if tally.count == 1 else stretch
-    where = f"at {group.agent_name} ({group.agent_id})"
+    where = f"on {group.agent_name} ({group.agent_id})"
     return f"Rule {group.rule_id} fired {times} {where}, {when}."
 
 

@@ -99,7 +99,7 @@ def _describe(record: dict[str, Any], web: tuple[Entity, ...]) -> Iterator[str]:
         yield f"{note}: {text(record, 'msg') or 'notice'}"
     if query := text(record, "query"):
         answers = ", ".join(texts(record, "answers"))
-        yield f"dns: {query} is {answers}" if answers else f"dns: {query} asked for"
+        yield f"dns: {query} resolves to {answers}" if answers else f"dns: query for {query}"
     for page in web:
         if page.kind is EntityKind.URL:
             yield f"http: {text(record, 'method') or 'request'} {page.value}"
