@@ -79,7 +79,7 @@ def _compile_all(parts: Iterable[nodes.Node], depth: int) -> Sequence[Evaluator]
 def _constant(node: nodes.Const, _depth: int) -> Evaluator:
     value = node.value
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise ValueError(f"an integer may have at most {MAX_BITS} bits")
+        raise ValueError(f"an integer can have at most {MAX_BITS} bits")
     if isinstance(value, str) and _LONE_SURROGATE.search(value):
         raise ValueError(f"the string {value!a:.40} contains an unpaired surrogate")
     return lambda _scope: value
@@ -88,7 +88,7 @@ def _constant(node: nodes.Const, _depth: int) -> Evaluator:
 def _name(node: nodes.Name, _depth: int) -> Evaluator:
     name = node.name
     if name not in VARIABLES:
-        raise ValueError(f"{name!r} is not one of {', '.join(VARIABLES)}")
+        raise ValueError(f"unknown name {name!r}; use one of {', '.join(VARIABLES)}")
     return lambda scope: scope.variables.get(name, MISSING)
 
 
@@ -226,7 +226,7 @@ def _concatenate(node: nodes.Concat, depth: int) -> Evaluator:
 def _call(node: nodes.Call, depth: int) -> Evaluator:
     if not isinstance(node.node, nodes.Getattr) or node.node.attr not in METHODS:
         compile_node(node.node, depth)  # an unknown name is the better error
-        raise ValueError(f"only these can be called: {', '.join(sorted(METHODS))}")
+        raise ValueError(f"an expression can call only {', '.join(sorted(METHODS))}")
     inner = compile_node(node.node.node, depth)
     bind = bind_method(node.node.attr, *_compile_arguments(node, depth))
     return lambda scope: bind(scope)(inner(scope))
@@ -236,7 +236,7 @@ def _compile_arguments(
     node: nodes.Call | nodes.Filter | nodes.Test, depth: int
 ) -> tuple[list[Evaluator], dict[str, Evaluator]]:
     if node.dyn_args is not None or node.dyn_kwargs is not None:
-        raise ValueError("arguments cannot use * or **")
+        raise ValueError("the arguments of a call cannot contain * or **")
     kwargs = {str(each.key): compile_node(each.value, depth) for each in node.kwargs}
     return list(_compile_all(node.args, depth)), kwargs
 

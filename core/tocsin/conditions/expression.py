@@ -63,11 +63,11 @@ def make_allowance() -> Allowance:
 def _compile(text: str) -> Evaluator:
     """Return the evaluator of an expression; ValueError if it is not one."""
     if len(text) > MAX_LENGTH:
-        raise ValueError(f"an expression may have at most {MAX_LENGTH:,} characters")
+        raise ValueError(f"an expression can have at most {MAX_LENGTH:,} characters")
     try:
         return compile_node(_parse(text))
     except TemplateSyntaxError as error:
-        message = f"this is not a Jinja2 expression: {error.message}"
+        message = f"this is not a valid Jinja2 expression: {error.message}"
         raise ValueError(f"{message}{_HINT if _ASSIGNS.search(text) else ''}") from None
     except RecursionError:
         raise ValueError("this expression is nested too deeply") from None

@@ -159,7 +159,7 @@ def _sort_keys(allowance: Allowance, values: Sequence[Any], case_sensitive: Any)
     if all(isinstance(value, int | float) for value in values):
         return values
     kinds = " and ".join(sorted({describe(value) for value in values}))
-    raise TypeError(f"only strings or numbers can be sorted, not {kinds}")
+    raise TypeError(f"expected only strings or only numbers to sort, found {kinds}")
 
 
 def _unique(
@@ -169,7 +169,9 @@ def _unique(
     found: dict[Any, Any] = {}
     for item, member in zip(items, _members(allowance, value, attribute), strict=True):
         if isinstance(member, dict | list):
-            raise TypeError(f"unique compares only strings and numbers, not {describe(member)}")
+            raise TypeError(
+                f"unique can compare only strings and numbers, found {describe(member)}"
+            )
         key = member
         if isinstance(member, str):
             allowance.spend(1 + len(member))

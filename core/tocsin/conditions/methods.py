@@ -28,7 +28,7 @@ def _of_text(name: str) -> Callable[..., Any]:
 
 def _expect_text(value: Any, allowance: Allowance) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"text is expected, not {describe(value)}")
+        raise TypeError(f"expected text, found {describe(value)}")
     allowance.spend(1 + len(value))
     return value
 
@@ -52,7 +52,7 @@ def _stripping(name: str) -> Callable[..., Any]:
         if value is MISSING:
             return value
         if characters is not None and len(_expect_text(characters, allowance)) > _MAX_SET:
-            raise ValueError(f"{name} removes at most {_MAX_SET} different characters")
+            raise ValueError(f"{name} can remove at most {_MAX_SET} different characters")
         return method(_expect_text(value, allowance), characters)
 
     return call
@@ -73,7 +73,7 @@ def _of_object(method: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
         if value is MISSING:
             return value
         if not isinstance(value, dict):
-            raise TypeError(f"an object is expected, not {describe(value)}")
+            raise TypeError(f"expected an object, found {describe(value)}")
         allowance.spend(1 + 2 * len(value))
         return method(value)
 
@@ -96,7 +96,7 @@ def _get(_allowance: Allowance, value: Any, name: str, default: Any = None) -> A
     if value is MISSING:
         return value
     if not isinstance(value, dict) or not isinstance(name, str):
-        raise TypeError("get requires the name of a member of the object")
+        raise TypeError("get requires the name of a member of an object")
     return value.get(name, default)
 
 

@@ -36,7 +36,7 @@ def describe(value: Any) -> str:
     kinds = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list"}
     if value is MISSING:
         return "a missing value"
-    return "nothing" if value is None else kinds.get(type(value), "an object")
+    return "null" if value is None else kinds.get(type(value), "an object")
 
 
 def is_true(value: Any) -> bool:
@@ -53,17 +53,17 @@ def to_number(value: Any) -> int | float:
     """Return a number of at most 64 bits; TypeError or OverflowError otherwise."""
     if isinstance(value, int):
         if value.bit_length() > MAX_BITS:
-            raise OverflowError(f"an integer may have at most {MAX_BITS} bits")
+            raise OverflowError(f"an integer can have at most {MAX_BITS} bits")
         return value
     if isinstance(value, float):
         return value
-    raise TypeError(f"a number is expected, not {describe(value)}")
+    raise TypeError(f"expected a number, found {describe(value)}")
 
 
 def to_count(value: Any, most: int) -> int:
     """Return an integer from 0 to `most`; ValueError otherwise."""
     if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"an integer from 0 to {most:,} is expected")
+        raise ValueError(f"expected an integer from 0 to {most:,}")
     return value
 
 
@@ -78,7 +78,7 @@ def to_items(value: Any, allowance: Allowance) -> Sequence[Any]:
     if value is MISSING:
         return ()
     if not isinstance(value, list | str | dict):
-        raise TypeError(f"a list is expected, not {describe(value)}")
+        raise TypeError(f"expected a list, found {describe(value)}")
     allowance.spend(1 + len(value))
     return value if isinstance(value, list) else list(value)
 
@@ -117,7 +117,7 @@ def parse_path(path: Any) -> Sequence[str | int]:
     if type(path) is int:
         return (path,)
     if not isinstance(path, str) or not 0 < len(path) <= _MAX_PATH:
-        raise ValueError(f"`attribute` is a dotted path of at most {_MAX_PATH} characters")
+        raise ValueError(f"`attribute` must be a dotted path of at most {_MAX_PATH} characters")
     return [
         int(part) if part.isdecimal() and len(part) < MAX_BITS // 4 else part
         for part in path.split(".")
@@ -166,14 +166,14 @@ def is_in(value: Any, container: Any, allowance: Allowance) -> bool:
         return False
     if isinstance(container, str):
         if not isinstance(value, str):
-            raise TypeError(f"cannot search text for {describe(value)}, only for text")
+            raise TypeError(f"cannot search text for {describe(value)}; search for text")
         pay_for_search(container, value, allowance)
         return value in container
     if isinstance(container, dict):
         return isinstance(value, str) and value in container
     if isinstance(container, list):
         return any(are_equal(value, item, allowance) for item in to_items(container, allowance))
-    raise TypeError(f"`in` does not support {describe(container)}")
+    raise TypeError(f"`in` requires text, a list or an object, found {describe(container)}")
 
 
 def pay_for_search(text: str, word: str, allowance: Allowance) -> None:

@@ -35,7 +35,7 @@ def check_value(value: Any) -> None:
 def check_integer(value: Any) -> None:
     """Raise OverflowError for an integer of more than 64 bits."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise OverflowError(f"an integer may have at most {MAX_BITS} bits")
+        raise OverflowError(f"an integer can have at most {MAX_BITS} bits")
 
 
 def _check_any(_value: Any) -> None:
@@ -45,7 +45,7 @@ def _check_any(_value: Any) -> None:
 def _count(most: int) -> Check:
     def check(value: Any) -> None:
         if type(value) is not int or not 0 <= value <= most:
-            raise ValueError(f"an integer from 0 to {most:,} is expected")
+            raise ValueError(f"expected an integer from 0 to {most:,}")
 
     return check
 
@@ -56,17 +56,17 @@ def _optional(check: Check) -> Check:
 
 def _check_text(value: Any) -> None:
     if not isinstance(value, str):
-        raise TypeError(f"text is expected, not a {type(value).__name__}")
+        raise TypeError(f"expected text, found a value of the type {type(value).__name__}")
 
 
 def _check_path(value: Any) -> None:
     if type(value) is not int and (not isinstance(value, str) or len(value) > _MAX_PATH):
-        raise ValueError(f"a dotted path of at most {_MAX_PATH} characters is expected")
+        raise ValueError(f"expected a dotted path of at most {_MAX_PATH} characters")
 
 
 def _check_number(value: Any) -> None:
     if not isinstance(value, int | float):
-        raise TypeError(f"a number is expected, not a {type(value).__name__}")
+        raise TypeError(f"expected a number, found a value of the type {type(value).__name__}")
 
 
 def _check_width(value: Any) -> None:

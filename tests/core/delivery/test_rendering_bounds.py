@@ -176,7 +176,7 @@ def test_depth_without_end_is_given_up(refusal, template):
         ("'x'['center'](9)", "'center' of a str"),
         ("[1].copy()", "'copy' of a list"),
         ("1 .to_bytes(999999999)", "'to_bytes' of a int"),
-        ("[[1]]|sum(start=[])", "a number is expected, not a list"),
+        ("[[1]]|sum(start=[])", "expected a number, found a value of the type list"),
         ("('1' * 2000)|int(base=2)", "at most 64 bits"),
         ("9999999999 * 9999999999 % 7", "at most 64 bits"),
         ("99999999999999999999", "at most 64 bits"),
