@@ -68,7 +68,7 @@ def test_dns_response_relates_name_and_address(answers):
     assert ("shop.example", "resolves-to", "203.0.113.5") in told(event)
     assert ("192.0.2.7", "related-to", "shop.example") in told(event)
     assert Entity(EntityKind.IP, "203.0.113.5") in event.entities
-    assert "shop.example is 203.0.113.5" in event.summary
+    assert "shop.example resolves to 203.0.113.5" in event.summary
 
 
 def test_dns_query_has_a_relation():
