@@ -81,20 +81,20 @@ class ScheduleMetrics:
         )
         self._lateness = metrics.histogram(
             "tocsin_schedule_lateness_seconds",
-            "How late this node processed scheduled runs after their due time",
+            "How long after their due time this node processed scheduled runs",
             _LATENESS,
         )
         self._failures = metrics.counter(
             "tocsin_schedule_failures_total",
-            "Failed runs of schedules recorded by this node, by cause",
+            "Failed schedule runs that this node recorded, by cause",
             "cause",
         )
         self._disabled = metrics.counter(
-            "tocsin_schedules_disabled_total", "Schedules disabled by this node after failures"
+            "tocsin_schedules_disabled_total", "Schedules that this node disabled after failures"
         )
         self._not_taken_up = metrics.counter(
             "tocsin_schedule_not_taken_up_total",
-            "Runs of schedules that no node claimed in time, as detected by this node",
+            "Schedule runs that no node claimed in time, as detected by this node",
         )
         for state in FIRE_OUTCOMES:  # start at 0, or the first event would not show as an increase
             self._fires.labels(state.value).inc(0)

@@ -44,7 +44,7 @@ class DeliveryMeters:
         )
         self.late = metrics.counter(
             "tocsin_delivery_leases_lost_total",
-            "Attempts that finished after their lease expired, so an event may arrive twice",
+            "Attempts that finished after their lease expired, so the event may be delivered twice",
             "destination",
         )
         self.duration = metrics.histogram(
@@ -119,7 +119,7 @@ class DeliveryMetrics:
         )
         self.taken_over = metrics.counter(
             "tocsin_delivery_takeovers_total",
-            "Deliveries taken over from lost nodes",
+            "Deliveries that this node took over from lost nodes",
         )
         self._database_up = metrics.gauge(
             "tocsin_database_up", "1 if the database responded to the scrape, otherwise 0"
