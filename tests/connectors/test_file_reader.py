@@ -234,15 +234,14 @@ class TestCheck:
     async def test_missing_folder_is_reported(self, make_feed, tmp_path, name):
         (problem,) = (await make_feed(tmp_path / "away" / name).provider.check()).problems
         assert (
-            problem
-            == f"the directory {tmp_path}/away does not exist or is not visible to this user"
+            problem == f"the folder {tmp_path}/away does not exist, or Tocsin's user cannot see it"
         )
 
     @pytest.mark.parametrize("name", ["eve.json", "eve-*.json"])
     async def test_unreadable_folder_is_reported(self, make_feed, tmp_path, no_access, name):
         no_access(tmp_path)
         (problem,) = (await make_feed(tmp_path / name).provider.check()).problems
-        assert problem == f"this user cannot list the directory {tmp_path}"
+        assert problem == f"Tocsin's user cannot list the folder {tmp_path}"
 
     async def test_directory_path_is_reported(self, feed, eve):
         eve.mkdir()
@@ -255,14 +254,14 @@ class TestCheck:
     async def test_unreadable_file_is_reported(self, feed, eve, no_access):
         eve.touch()
         no_access(eve)
-        assert (await feed.provider.check()).problems == (f"{eve} is not readable by this user",)
+        assert (await feed.provider.check()).problems == (f"Tocsin's user cannot read {eve}",)
 
     async def test_too_many_files_are_reported(self, make_feed, tmp_path, monkeypatch):
         monkeypatch.setattr("tocsin_connectors.siem.files.health.MAX_FILES", 1)
         for name in ("a.json", "b.json"):
             (tmp_path / name).touch()
         (problem,) = (await make_feed(tmp_path / "*.json").provider.check()).problems
-        assert problem == "2 files match; the limit is 1"
+        assert problem == "2 files match; Tocsin reads at most 1"
 
     async def test_required_file_permissions_are_reported(self, feed):
         assert feed.provider.permissions == ("read access to the files and their folders",)

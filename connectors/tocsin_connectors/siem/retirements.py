@@ -1,4 +1,4 @@
-"""Announced ends of vendors' APIs, from `api_retirements.toml`."""
+"""Announced retirements of vendor APIs, from `api_retirements.toml`."""
 
 from __future__ import annotations
 

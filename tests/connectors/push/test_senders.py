@@ -54,7 +54,7 @@ async def test_alertmanager_truncation_is_mentioned(push, body):
     received = await push("alertmanager", body("alertmanager", truncatedAlerts=3))
     assert len(received.incidents) == 2
     [left_out] = received.rejected
-    assert "left out 3 alerts" in left_out.reason
+    assert "omitted 3 alerts" in left_out.reason
     assert "max_alerts" in left_out.reason
 
 

@@ -37,17 +37,17 @@ def _begins_with(path: str, prefix: bytes) -> bool:
 def _find_problems(pattern: str, findings: FileListing) -> Iterator[str]:
     folder = _get_folder(pattern)
     if not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises where it may not look
-        yield f"the directory {folder} does not exist or is not visible to this user"
+        yield f"the folder {folder} does not exist, or Tocsin's user cannot see it"
         return
     if not os.access(folder, os.R_OK | os.X_OK):
-        yield f"this user cannot list the directory {folder}"
+        yield f"Tocsin's user cannot list the folder {folder}"
         return
     yield from findings.missing
     if len(findings.files) > MAX_FILES:
-        yield f"{len(findings.files)} files match; the limit is {MAX_FILES}"
+        yield f"{len(findings.files)} files match; Tocsin reads at most {MAX_FILES}"
     for found in findings.files:
         if not os.access(found.state.path, os.R_OK):
-            yield f"{found.state.path} is not readable by this user"
+            yield f"Tocsin's user cannot read {found.state.path}"
 
 
 def _get_folder(pattern: str) -> str:

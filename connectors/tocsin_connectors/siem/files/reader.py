@@ -64,7 +64,7 @@ class FileReader:
         findings = find_files(self._pattern, self._since)
         if len(findings.files) > MAX_FILES:
             count = len(findings.files)
-            raise Refused(f"{self._pattern}: {count} files match; the limit is {MAX_FILES}")
+            raise Refused(f"{self._pattern}: {count} files match; Tocsin reads at most {MAX_FILES}")
         stored = self._position()
         for page in self._read_all(findings, skip_before):
             stored = dict(page.next_position)
