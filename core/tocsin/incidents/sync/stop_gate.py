@@ -50,7 +50,7 @@ class StopGate:
         while (stop := await self.find_stop()) is not None:
             now = self._clock.now()
             if recorded_at is None:
-                _log.warning("provider stopped", provider=self._provider, stop=stop.describe())
+                _log.warning("provider disabled", provider=self._provider, stop=stop.describe())
             if recorded_at is None or now - recorded_at >= LEDGER_INTERVAL:
                 recorded_at = now
                 await self._database.write(self._record, stop, streams)
