@@ -22,9 +22,9 @@ from tocsin.store import clean_text
 
 SIDE_BY_SIDE = 4
 PATIENCE = 3
-"""Consecutive failed batches after which an enricher is not asked for the rest."""
+"""Number of consecutive failed batches after which the remaining entities are skipped."""
 HELD_FOR = timedelta(minutes=1)
-"""Pause for an overloaded enricher that names none."""
+"""Pause of an overloaded enricher that does not specify one."""
 
 _TOKENS = 100_000  # per minute; with a limit of n requests, each costs an nth
 _REASON = 500

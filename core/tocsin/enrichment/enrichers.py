@@ -1,4 +1,4 @@
-"""All enrichers of the service, under one set of rules."""
+"""All enrichers of the service, and the rules that they share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EnrichmentMeters:
 
 
 class Enrichers:
-    """Asks enrichers. One that is broken, slow or unavailable costs only its own results."""
+    """Asks enrichers. A broken, slow or unavailable enricher does not affect the others."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Enrichers:
         self.replace(enrichers)
 
     def replace(self, enrichers: Mapping[str, Enricher]) -> None:
-        """Ask other enrichers from now on; requests under way are finished."""
+        """Use other enrichers from now on; requests in progress are completed."""
         before = self._askers
         self._askers = {
             name: before[name]

@@ -95,7 +95,7 @@ class InFlightQuestions:
 
 
 class QuestionClaim:
-    """Entities that this caller asks for, and those that others ask for."""
+    """Entities that this caller asks about, and those that other callers ask about."""
 
     def __init__(self, questions: InFlightQuestions, entities: Iterable[Entity]) -> None:
         self._questions = questions
@@ -108,7 +108,7 @@ class QuestionClaim:
         ask: Callable[[Sequence[Entity]], Awaitable[EnricherReplies]],
         entities: Sequence[Entity],
     ) -> EnricherReplies:
-        """Ask for these entities, or wait where another caller asks for a claimed one.
+        """Ask about these entities, or wait for the callers that already ask about them.
 
         Entities that another caller gave up are claimed and left out: they may be stored by now.
         """

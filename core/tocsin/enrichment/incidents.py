@@ -19,7 +19,7 @@ from tocsin.store import Database
 from tocsin.store.tables import incident_entities, incidents
 
 MOST_ENTITIES = 200
-"""So many of an incident's entities are enriched, the first by kind and value."""
+"""Maximum number of an incident's entities to enrich, the first by kind and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,11 @@ class EnrichmentChanges:
     number: int
     changes: tuple[EntityEnrichmentChange, ...]
     skipped: tuple[UnansweredEntity, ...]
-    """What was not asked, since a rule forbids it."""
+    """Lookups that a rule forbids."""
     failed: tuple[UnansweredEntity, ...]
-    """What was asked in vain, or could not be asked now."""
+    """Lookups that failed, or that are not possible now."""
     passed_over: int
-    """How many entities there are beyond those that are enriched."""
+    """Number of entities beyond the maximum, which are not enriched."""
 
 
 Part = TypeVar("Part", EntityEnrichmentChange, UnansweredEntity)
@@ -71,7 +71,7 @@ class IncidentEnricher:
         self._markings = markings
 
     async def enrich(self, number: int) -> EnrichmentChanges | None:
-        """Ask every enricher for an incident's entities, store the results, return the changes."""
+        """Ask every enricher about an incident's entities, and store and return the results."""
         found = await self._database.read(read_subject, number)
         if found is None:
             return None
@@ -105,7 +105,7 @@ class IncidentEnricher:
     def load_stored(
         self, connection: Connection, entities: Collection[Entity]
     ) -> dict[Entity, dict[str, CachedEnrichment]]:
-        """Return what each enricher last said of these entities, without asking any.
+        """Return each enricher's latest result for these entities, without asking any enricher.
 
         Entities of which nothing is known are left out.
         """

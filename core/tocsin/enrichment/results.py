@@ -17,10 +17,10 @@ _SHOWN = 3  # different reasons
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrichmentResult:
-    """Result of asking one enricher for entities."""
+    """Result of asking one enricher about entities."""
 
     enrichments: tuple[Enrichment, ...]
-    """In the order of the entities, without those that it knows nothing of."""
+    """In the order of the entities, without those that the enricher does not know."""
     outcome: QueryOutcome
     reason: str | None = None
     """Reason for a missing or partial result; None for a complete one."""
@@ -34,7 +34,7 @@ class GatheredEnrichments:
     cached: Mapping[Entity, CachedEnrichment] = field(default_factory=dict)
     answers: Mapping[Entity, Enrichment | None] = field(default_factory=dict)
     outdated: Mapping[Entity, CachedEnrichment] = field(default_factory=dict)
-    """Expired enrichments of entities that it could not be asked for now."""
+    """Expired enrichments of entities about which the enricher could not be asked now."""
     failures: Mapping[Entity, EnrichmentFailure] = field(default_factory=dict)
     """Reasons for entities without any enrichment, not even an outdated one."""
     setbacks: Mapping[Entity, EnrichmentFailure] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class GatheredEnrichments:
         )
 
     def _outcome(self) -> QueryOutcome:
-        """Return ANSWERED if anything was, or if there was nothing to ask for."""
+        """Return ANSWERED if the enricher answered anything, or if there was nothing to ask."""
         if self.answers or self.cached or self.outdated:
             return QueryOutcome.ANSWERED
         outcomes = {failure.outcome for failure in self.failures.values()}

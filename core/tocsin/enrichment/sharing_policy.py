@@ -1,4 +1,4 @@
-"""Sharing policy: entities that may leave for an online enricher."""
+"""Sharing policy: entities that Tocsin may send to an online enricher."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _entity_refusal(entity: Entity) -> str | None:
 
 
 def _privacy_refusal(entity: Entity, environment: Environment) -> str | None:
-    """Return why an entity never leaves, whatever its marking; None if it may leave."""
+    """Return why an entity is never sent, whatever its marking; None if it may be sent."""
     if environment.is_internal(entity):
         return INTERNAL
     return _url_refusal(entity.value) if entity.kind is EntityKind.URL else None

@@ -89,7 +89,7 @@ def _encode(adapter: TypeAdapter[Any], value: object) -> str:
 
 
 def strip_nul(content: bytes) -> bytes:
-    """Return JSON text without U+0000, which PostgreSQL holds in no text."""
+    """Return JSON text without U+0000, which PostgreSQL cannot store in text."""
     if rb"\u0000" not in content:
         return content
     return _ESCAPED.sub(lambda found: found[1] or _REPLACEMENT, content)

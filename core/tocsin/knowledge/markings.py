@@ -1,4 +1,4 @@
-"""Markings of entities, from everything that is known of them."""
+"""Markings of entities, derived from everything that Tocsin knows about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored knowledge as enrichers receive it."""
+"""Stored knowledge that enrichers can query."""
 
 from __future__ import annotations
 

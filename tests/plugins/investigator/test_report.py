@@ -218,7 +218,7 @@ async def test_an_incident_of_no_known_kind_is_to_be_explained_by_someone():
     ]
 
 
-async def test_what_is_known_of_an_entity_is_one_sentence():
+async def test_what_is_known_of_an_entity_is_said_once_with_its_role():
     history = Enrichment(
         entity=ATTACKER,
         summary="Seen in one incident",
@@ -233,7 +233,8 @@ async def test_what_is_known_of_an_entity_is_one_sentence():
     report, _ = await investigate(world, "#1")
     [about] = [entity for entity in report.entities if entity.entity == ATTACKER]
     assert [statement.text for statement in about.statements] == [
-        "The address 203.0.113.5 appears only in incident 1 and in 2 events."
+        "The address 203.0.113.5 appears only in incident 1 and in 2 events.",
+        "The address 203.0.113.5 is a source in incident 1.",
     ]
 
 

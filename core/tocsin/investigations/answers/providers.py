@@ -1,4 +1,4 @@
-"""Event search at providers; an unavailable, slow or broken one costs only its own answer."""
+"""Event search at providers; a slow or broken provider does not affect other answers."""
 
 from __future__ import annotations
 

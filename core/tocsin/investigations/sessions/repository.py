@@ -99,7 +99,7 @@ def _first_message(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class SessionBusyError(ConflictError):
-    """An active session takes no message."""
+    """An active session does not accept messages."""
 
     def __init__(self, status: SessionStatus) -> None:
         super().__init__(

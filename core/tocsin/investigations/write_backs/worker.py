@@ -86,7 +86,7 @@ class WriteBackWorker:
         self._loops = LoopGroup(self._make_loops(self._providers))
 
     async def run(self) -> None:
-        """Write due comments until cancelled; a slow provider delays no other."""
+        """Write due comments until cancelled; a slow provider does not delay the others."""
         await self._loops.run()
 
     async def replace(self, providers: Mapping[str, Provider]) -> None:

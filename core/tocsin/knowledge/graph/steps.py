@@ -36,7 +36,7 @@ Conditions = tuple[ColumnElement[bool], ...]
 NodeColumns = tuple[ColumnElement[Any], ColumnElement[Any], ColumnElement[Any]]
 
 INCIDENT_RELATIONS = frozenset({RelationType.INVOLVES, RelationType.USES, RelationType.MERGED_INTO})
-"""Relations that incidents define themselves."""
+"""Relations that incidents themselves define."""
 # No incident in the time range has a higher number
 _highest: ColumnElement[int] = bindparam("highest", type_=BigInteger)
 _since, _until = bindparam("since", type_=Timestamp), bindparam("until", type_=Timestamp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tocsin import Disposition, Enrichment, Entity, EntityAssessment, Relation, Sighting, Statement
 from tocsin_plugins.investigator.case import CaseFile
@@ -12,9 +12,12 @@ from tocsin_plugins.investigator.phrases import (
     format_time,
     join_names,
     name_entity,
+    name_incidents,
     shorten,
     state,
 )
+from tocsin_plugins.investigator.roles import find_sides
+from tocsin_plugins.investigator.sides import Sides
 
 _MOST_RELATIONS = 300
 _LATEST = 3
@@ -28,7 +31,8 @@ _OF_OUR_OWN = (  # the facts of the history and graph enrichers
 
 def build_assessments(case: CaseFile) -> tuple[EntityAssessment, ...]:
     """Return the assessment of each entity, the nearest first."""
-    return tuple(_assessment(case, entity) for entity in case.entities)
+    sides = {record.number: find_sides(case, record) for record in case.records}
+    return tuple(_assessment(case, entity, sides) for entity in case.entities)
 
 
 def build_relations(case: CaseFile) -> tuple[Relation, ...]:
@@ -48,7 +52,7 @@ def _earlier(known: Relation | None, other: Relation) -> Relation:
     return other if other.at and other.at < known.at else known
 
 
-def _assessment(case: CaseFile, entity: Entity) -> EntityAssessment:
+def _assessment(case: CaseFile, entity: Entity, sides: Mapping[int, Sides]) -> EntityAssessment:
     sighting = case.find_sighting(entity)
     return EntityAssessment(
         entity=entity,
@@ -59,16 +63,34 @@ def _assessment(case: CaseFile, entity: Entity) -> EntityAssessment:
         incident_count=sighting.incident_count,
         first_seen=sighting.first_seen,
         last_seen=sighting.last_seen,
-        statements=tuple(_statements(case, entity)),
+        statements=tuple(_statements(case, entity, sides)),
     )
 
 
-def _statements(case: CaseFile, entity: Entity) -> Iterator[Statement]:
+def _statements(case: CaseFile, entity: Entity, sides: Mapping[int, Sides]) -> Iterator[Statement]:
     yield from describe_sighting(case, entity, with_times=False)  # the assessment has the times
+    yield from _describe_roles(case, entity, sides)
     for opinion in case.find_opinions(entity):
         if not _is_said_already(opinion):
             text = f"{opinion.called}: {shorten(opinion.enrichment.summary, 300)}"
             yield state(f"{text}{_describe_tags(opinion.enrichment)}", opinion.step)
+
+
+def _describe_roles(
+    case: CaseFile, entity: Entity, sides: Mapping[int, Sides]
+) -> Iterator[Statement]:
+    """Yield a sentence about the incidents in which an entity is the source or the target."""
+    numbers = [record.number for record in case.incidents_with(entity)]
+    sources = [number for number in numbers if entity in sides[number].sources]
+    targets = [number for number in numbers if entity in sides[number].targets]
+    roles = [
+        f"{role} in {name_incidents(some, _LATEST)}"
+        for role, some in (("a source", sources), ("a target", targets))
+        if some
+    ]
+    if roles:
+        evidence = [f"incident:{number}" for number in (*sources, *targets)]
+        yield state(f"{name_entity(entity)} is {' and '.join(roles)}", *evidence)
 
 
 def _describe_tags(enrichment: Enrichment) -> str:
