@@ -1,4 +1,4 @@
-"""Grants of an OAuth 2.0 token endpoint.
+"""Grants from an OAuth 2.0 token endpoint.
 
 https://www.rfc-editor.org/rfc/rfc6749#section-5
 """
@@ -14,7 +14,7 @@ from tocsin import Api, Broken, Clock, CredentialsRefused, Grant, Misconfigured,
 async def request_grant(api: Api, path: str, form: Mapping[str, str], clock: Clock) -> Grant:
     """Request a bearer token with a form, and return it with its expiry.
 
-    Raises `CredentialsRefused` for every refusal: unknown clients are answered with 400.
+    Raises `CredentialsRefused` for every refusal, because servers refuse unknown clients with 400.
     """
     now = clock.now()
     try:

@@ -1,4 +1,4 @@
-"""Objects, page tokens and records in the responses of vendors."""
+"""Objects, page tokens and records in vendors' responses."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tocsin import Broken, Incident, Json
 
 
 def expect_object(answer: Json, what: str) -> dict[str, Any]:
-    """Return an object; raises `Broken`, naming `what` returned the answer, for anything else."""
+    """Return the answer if it is an object. Otherwise, raises `Broken` that names `what`."""
     if isinstance(answer, dict):
         return answer
     raise Broken(f"{what} did not return an object")
 
 
 def expect_objects(answers: Iterable[Json], what: str) -> list[dict[str, Any]]:
-    """Return objects; raises `Broken`, naming `what` returned them, if one is anything else."""
+    """Return the answers if all are objects. Otherwise, raises `Broken` that names `what`."""
     return [expect_object(answer, what) for answer in answers]
 
 
 def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
-    """Return the page token at a member, unchanged, or None.
+    """Return the page token in a member, unchanged, or None if there is none.
 
     Raises `Broken` for an invalid token, which would otherwise end the pages too early.
     """
@@ -34,7 +34,7 @@ def get_page_token(record: Mapping[str, Any], member: str) -> str | None:
 def build_from_answer(
     record: Mapping[str, Any] | None, build: Callable[[Mapping[str, Any]], Incident], request: str
 ) -> Incident | None:
-    """Return the incident of a requested record, or None without one.
+    """Return the incident for a requested record, or None if there is no record.
 
     Raises `Broken` if the record is invalid.
     """

@@ -27,7 +27,7 @@ class EntraSettings(ApiSettings):
     """Settings of an app that signs in. Subclasses list their endpoints in `addresses`."""
 
     addresses: ClassVar[Mapping[str, str]] = {"authority": "authority"}
-    """Attributes of the cloud, by the setting that they are the default of."""
+    """Names of the cloud attributes that are the defaults of settings, by setting."""
 
     cloud: MicrosoftCloudName = Field(
         default="public",

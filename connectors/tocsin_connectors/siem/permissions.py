@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 async def find_refused(probes: Mapping[str, PermissionProbe]) -> list[str]:
-    """Return the names of the requests that are answered with 403. Raises other errors."""
+    """Return the names of the requests that are refused with 403. Raises all other errors."""
     return [name for name, probe in probes.items() if await _is_forbidden(probe)]
 
 
 async def change_absent(request: Awaitable[object]) -> None:
-    """Make a request to change what does not exist, which only tests the permission.
+    """Send a request that changes a nonexistent object, which only tests the permission.
 
-    Raises every error but those that say that it does not exist.
+    Raises all errors except those that report the nonexistent object.
     """
     try:
         await request
