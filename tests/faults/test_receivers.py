@@ -90,7 +90,7 @@ async def test_a_2xx_without_the_proof_of_the_contract_is_tried_again(station, r
     await station.finish()
     [delivery], [attempt] = await station.deliveries("n8n"), await station.attempts("n8n")
     assert (delivery["state"], attempt["outcome"], attempt["status"]) == ("pending", "later", 200)
-    assert "without confirmation that it received the event" in attempt["reason"]
+    assert "did not confirm that it received the event" in attempt["reason"]
     assert (await station.destination("n8n"))["failures"] == 1
 
 

@@ -304,7 +304,7 @@ async def test_check_sends_nothing_and_says_so(channel, receiver):
     assert health.problems == ()
     assert "http to 127.0.0.1" in health.detail
     assert "192 bits" in health.detail
-    assert "not connected" in health.detail
+    assert "no request was sent" in health.detail
     assert receiver.got == []
 
 

@@ -175,8 +175,8 @@ def test_a_2xx_without_proof_is_tried_again(body):
 @pytest.mark.parametrize(
     ("rules", "body", "words"),
     [
-        (AnswerRules(remote_id="/id"), b"<html>Sign in</html>", "without the ID"),
-        (AnswerRules(text="ok"), b"<html>Sign in</html>", "its body is not 'ok'"),
+        (AnswerRules(remote_id="/id"), b"<html>Sign in</html>", "the ID of the created object"),
+        (AnswerRules(text="ok"), b"<html>Sign in</html>", "the body is not 'ok'"),
     ],
 )
 def test_the_page_of_a_proxy_is_no_receipt(rules, body, words):
@@ -241,6 +241,6 @@ def test_what_is_known_already_is_a_success_whatever_the_status():
 
 
 def test_what_the_contract_calls_permanent_is_not_tried_again():
-    with pytest.raises(Refused, match="would refuse a retry") as refused:
+    with pytest.raises(Refused, match="would reject a retry") as refused:
         by_contract(422, b'{"message": "no"}')
     assert not refused.value.unwanted

@@ -56,9 +56,9 @@ def test_over_http_a_secret_url_is_text_and_one_of_the_secrets():
 
 
 def test_there_is_one_url():
-    assert "set a url, or a secret_url" in wrong()
+    assert "set either url or, if the URL itself" in wrong()
     both = {"url": "https://a.example.com/", "secret_url": "https://b.example.com/"}
-    assert "set a url, or a secret_url" in wrong(**both)
+    assert "set either url or, if the URL itself" in wrong(**both)
 
 
 def test_what_is_written_out_in_a_file_is_refused(tmp_path):

@@ -111,7 +111,7 @@ def test_a_signing_key_may_miss_its_prefix_its_padding_and_its_public_half(seed)
 @given(seeds, seeds)
 def test_a_signing_key_with_the_public_half_of_another_is_refused(seed, other):
     if seed != other:
-        with pytest.raises(ValueError, match="does not match its seed"):
+        with pytest.raises(ValueError, match="does not match the seed"):
             Ed25519Signer.decode("whsk_" + b64(seed + public_bytes(other)))
 
 

@@ -1,6 +1,6 @@
-"""Base classes for channels that keep an object at their receiver.
+"""Base classes for channels that keep objects in their receiver.
 
-They are independent of vendors; `tocsin` exports them to plugins.
+The classes are independent of vendors, and `tocsin` exports them to plugins.
 """
 
 from tocsin.channels.event_fields import Observable

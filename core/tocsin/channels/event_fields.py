@@ -1,4 +1,4 @@
-"""Fields of an event that case-management platforms receive."""
+"""Event content that case-management platforms receive."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tocsin.model import Delivery, Entity, EntityKind, Event, EventType, Inciden
 
 _NOTABLE = ("malicious", "suspicious")
 _FIRST = 1
-_LONGEST = 2_000  # a truncated value would be wrong
+_LONGEST = 2_000  # longer values are omitted, because a truncated value would be wrong
 
 
 def is_failure(event: Event) -> bool:
-    """Return whether an event reports a problem of a schedule."""
+    """Return whether an event reports a problem with a schedule."""
     return event.event_type in (EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED)
 
 
 def is_about_object(event: Event) -> bool:
     """Return whether an event is about its subject's object.
 
-    A report that went to an incident's object is not.
+    Reports are not, because they go to the objects of incidents.
     """
     return event.event_type is not EventType.INVESTIGATION_COMPLETED
 
@@ -30,7 +30,8 @@ def is_about_object(event: Event) -> bool:
 def build_object_key(event: Event) -> str:
     """Return the key of the object that an event creates.
 
-    Each series of a schedule's failures has its own key: the previous object may be closed.
+    Each series of a schedule's failures has its own key, because the object of an earlier series
+    may be closed.
     """
     return f"{event.key}/{event.id}" if is_failure(event) else event.key
 
@@ -45,23 +46,23 @@ def build_note_title(event: Event) -> str:
 
 
 def find_disposition(event: Event) -> IncidentDisposition | None:
-    """Return the disposition of the event's incident; None without one, or for other events."""
+    """Return the disposition of the event's incident; None if there is no disposition."""
     found = event.data.get("disposition")
     return None if found is None else IncidentDisposition(found)
 
 
 def build_closing_reason(event: Event) -> str:
-    """Return the comment with which an event closes an object; it names the disposition, if any."""
+    """Return the comment that is added when an event closes an object."""
     disposition = find_disposition(event)
     added = "" if disposition is None else f" Disposition: {disposition.replace('-', ' ')}."
     return f"Closed by Tocsin, as configured.{added}"
 
 
 def list_known_objects(delivery: Delivery) -> Sequence[str]:
-    """Return the known objects of the platform that an event belongs to.
+    """Return the platform's known objects that an event belongs to.
 
-    A completed investigation belongs to the incidents that it is about, the first failure of a
-    schedule in a row to none.
+    A completed investigation belongs to the objects of the incidents that it is about. A schedule's
+    first failure in a row does not belong to any object yet.
     """
     event = delivery.event
     if event.event_type is EventType.INVESTIGATION_FAILED and _is_first(event):
@@ -73,7 +74,7 @@ def list_known_objects(delivery: Delivery) -> Sequence[str]:
 
 
 def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
-    """Return the objects of failures that a completed run of the schedule ended."""
+    """Return the objects that track a schedule's failures, if the event is a completed run."""
     if delivery.event.event_type is not EventType.INVESTIGATION_COMPLETED:
         return ()
     related = delivery.related.items()
@@ -82,7 +83,7 @@ def list_recovered_objects(delivery: Delivery) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Observable:
-    """An entity, and the platform's name for its kind."""
+    """An entity with the platform's name for its kind."""
 
     kind: EntityKind
     value: str
@@ -91,7 +92,7 @@ class Observable:
 
 
 def list_observables(delivery: Delivery, most: int) -> Sequence[Observable]:
-    """Return an event's observables: the incident's entities, or a report's notable ones."""
+    """Return an event's observables: the incident's entities, or a report's notable entities."""
     names = delivery.contract.entities if delivery.contract else {}
     found = dict.fromkeys(_entities(delivery.event.context))
     return [Observable(entity.kind, entity.value, names.get(entity.kind)) for entity in found][

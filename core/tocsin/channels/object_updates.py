@@ -1,4 +1,4 @@
-"""Changes that a delivery made to objects, and their receipt."""
+"""Changes that a delivery made to objects, and the receipt that lists them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tocsin.model import Receipt
 
 @dataclass(slots=True)
 class ObjectUpdate:
-    """Changes that a delivery made to one object, for the receipt."""
+    """Changes that a delivery made to one object."""
 
     id: str
     made: bool = False
     observables: int = 0
-    """Number of observables that were added."""
+    """How many observables the delivery added."""
     noted: bool = False
     closed: bool = False
     may_be_closed: bool = False
-    """Whether an interrupted attempt may have closed it."""
+    """Whether an interrupted attempt may have closed the object."""
 
 
 def build_receipt(done: Iterable[ObjectUpdate], status: HTTPStatus) -> Receipt:
@@ -33,9 +33,9 @@ def build_receipt(done: Iterable[ObjectUpdate], status: HTTPStatus) -> Receipt:
 
 
 def list_updated_objects(response: bytes) -> Mapping[str, bool]:
-    """Return the IDs of the objects in a receipt, each with whether the delivery closed it.
+    """Return the IDs of the objects in a receipt, and whether the delivery closed each of them.
 
-    Empty for a response that is not of `build_receipt`, or that was truncated when stored.
+    Empty if `build_receipt` did not create the response, or if the stored response was truncated.
     """
     try:
         objects = orjson.loads(response)["objects"]

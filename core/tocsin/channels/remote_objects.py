@@ -1,6 +1,6 @@
 """Channels that keep one object for each incident, session or schedule.
 
-Subclasses only define how their platform is called.
+Subclasses define only the requests to their platform.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ObjectChannel(Channel[S]):
     class Settings(Channel.Settings):
         """Settings shared by all destinations that keep such objects."""
 
-        url: ServerUrl = Field(description="URL of the platform, such as https://soar.example.com.")
+        url: ServerUrl = Field(description="The platform's URL, such as https://soar.example.com.")
         timeout: Duration = Field(
             default=timedelta(seconds=60), description="Time limit for each delivery attempt."
         )
@@ -73,42 +73,42 @@ class ObjectChannel(Channel[S]):
         )
         close_when: ConditionText | None = Field(
             default=None,
-            description="Close the object after an event for which this condition is true, such "
-            "as `context.report.verdict == 'benign'`.",
+            description="When Tocsin closes the object: after an event for which this condition is "
+            "true, such as `context.report.verdict == 'benign'`.",
         )
         close_recovered: bool = Field(
             default=False,
-            description="Close the object that tracks a schedule's failures when a later run "
-            "completes.",
+            description="Whether Tocsin closes the object for a schedule's failures when a later "
+            "run completes.",
         )
         follow_changes: bool = Field(
             default=False,
-            description="Update the objects of incidents whose severity changes, and add the "
-            "reports of investigations that people start. Also evaluate `close_when` when the "
-            "severity, status or disposition changes: `data.status == 'Closed'` closes the object "
-            "together with the incident.",
+            description="Whether Tocsin updates an incident's object when the severity changes, "
+            "adds the reports of investigations that people start, and also evaluates `close_when` "
+            "when the severity, status or disposition changes. To close the object together with "
+            "the incident, set `close_when` to `data.status == 'Closed'`.",
         )
 
         @model_validator(mode="after")
         def _require_changes(self) -> Self:
             if getattr(self, "close_as", None) and not (self.close_when and self.follow_changes):
-                raise ValueError("close_as: set close_when and follow_changes too, or remove it")
+                raise ValueError("close_as: also set close_when and follow_changes, or remove it")
             if "data.disposition" in (self.close_when or "") and not self.follow_changes:
-                message = "set follow_changes too, since only its events contain dispositions"
+                message = "also set follow_changes; without it, events do not contain dispositions"
                 raise ValueError(f"close_when: {message}")
             return self
 
     ordered: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("body", "summary")
     note_part: ClassVar[str] = "summary"
-    """The part that a note contains: `summary` (a few lines and a link) or `note` (the full
-    report). Use `summary` if full reports would make the message with the notes too long."""
+    """Part that renders a note: `summary` (a few lines and a link) or `note` (the full report).
+    Use `summary` if a response that lists notes with full reports would be too long."""
     settling: timedelta | None = None
-    """Time during which the search of the platform can miss a new object; None if the platform
-    supports unique keys, so that no search is necessary."""
+    """How long the platform's search can miss a new object; None if the platform supports unique
+    keys, so that no search is necessary."""
 
     status_batch: int = 0
-    """Maximum number of objects for one call of `read_statuses`; 0 if you do not implement it."""
+    """How many objects one call of `read_statuses` can read; 0 if you do not implement it."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
         """Store the settings and tools; perform no I/O."""
@@ -118,7 +118,7 @@ class ObjectChannel(Channel[S]):
 
     @property
     def tenant_key(self) -> str:
-        """The address of the platform; override it to add further identifiers, such as a
+        """The platform's URL; override this property to add further identifiers, such as a
         project.
         """
         return str(self.settings.url)
@@ -130,7 +130,7 @@ class ObjectChannel(Channel[S]):
         return {}
 
     def list_secrets(self) -> Iterable[str]:
-        """Return the secrets of the settings and the values of the headers of `authorization`."""
+        """Return the secrets in the settings and in the headers that `authorization` returns."""
         values = self.authorization().values()
         return *super().list_secrets(), *(value.rpartition(" ")[2] for value in values)
 
@@ -175,7 +175,7 @@ class ObjectChannel(Channel[S]):
         """Update an object from a later event about the same subject."""
 
     def render_note(self, delivery: Delivery) -> str | None:
-        """Return the note of an event in Markdown; None if the event adds no note."""
+        """Return an event's note in Markdown; None if the event does not add a note."""
         is_alert = delivery.event.event_type is EventType.INCIDENT_ALERT
         return None if is_alert else delivery.render(self.note_part).decode()
 
@@ -213,7 +213,7 @@ class ObjectChannel(Channel[S]):
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
         """Return the statuses of objects by ID; an object that no longer exists is left out.
 
-        Tocsin calls this method for destinations with the setting `status_interval`. If you
+        Tocsin calls this method for destinations that set `status_interval`. If you
         implement this method, declare the setting as a `StatusInterval`, and set `status_batch`.
         Raises the same errors as `deliver`.
         """
@@ -297,11 +297,11 @@ class ObjectChannel(Channel[S]):
         return [identifier for identifier in known if await self._takes(identifier, delivery.event)]
 
     async def _takes(self, identifier: str, event: Event) -> bool:
-        """Return whether an event belongs to an object; a failure does not to a closed one."""
+        """Return whether an event belongs to an object; failures never belong to closed ones."""
         is_open = await self.is_open(identifier)
         if is_open or is_open is None or not is_failure(event):
             return is_open is not None
-        return await self._is_noted(identifier, event)  # closed afterwards
+        return await self._is_noted(identifier, event)  # the object was closed after this event
 
     async def _make(self, delivery: Delivery) -> ObjectUpdate:
         key = build_object_key(delivery.event)
@@ -318,7 +318,7 @@ class ObjectChannel(Channel[S]):
         return done
 
     async def _add_to(self, identifier: str, delivery: Delivery) -> ObjectUpdate:
-        """Add an event to an object; the note comes first, since observables may be refused."""
+        """Add an event to an object: the note comes first, because observables may be rejected."""
         done, event = ObjectUpdate(identifier), delivery.event
         observables = self.select_observables(delivery)
         async with self._alone_at(identifier):
@@ -336,24 +336,24 @@ class ObjectChannel(Channel[S]):
         return any(event.id in text for text in await self.list_notes(identifier))
 
     async def _note(self, identifier: str, delivery: Delivery) -> bool:
-        """Add the event as a note, unless it is there."""
+        """Add the event as a note, unless the object already has this note."""
         event, text = delivery.event, self.render_note(delivery)
         if text is None or await self._is_noted(identifier, event):
             return False
         if is_failure(event) and delivery.previous_remote_id == identifier:
-            return False  # it created the object, or is noted there
+            return False  # the failure created the object or is already noted there
         signed = f"{text[:_MOST_NOTE]}\n\nTocsin event {event.id}"
         await self.add_note(identifier, build_note_title(event), signed)
         return True
 
     def _expect_searchable(self, delivery: Delivery) -> None:
-        """Raise `TryLater` while an earlier attempt's object may not be searchable yet."""
+        """Raise `TryLater` while searches may miss an object that an earlier attempt created."""
         if self.settling is None or delivery.tried_at is None:
             return
         searchable_at = delivery.tried_at + self.settings.timeout + self.settling
         wait = searchable_at - self.tools.clock.now()
         if wait > timedelta(0):
-            reason = "an earlier attempt may have created it, and searches may not find it yet"
+            reason = "an earlier attempt may have created it, but searches may not find it yet"
             raise TryLater(reason, after=wait, unsent=True)
 
     def _ends(self, event: Event) -> bool:
@@ -366,7 +366,7 @@ class ObjectChannel(Channel[S]):
             return False
 
     async def _close(self, update: ObjectUpdate, reason: str, delivery: Delivery) -> None:
-        """Close an object if it is open, and record whether it was, or an attempt closed it."""
+        """Close an object if it is open, and record whether any attempt closed it."""
         async with self._alone_at(update.id):
             is_open = await self.is_open(update.id)
             if is_open:
@@ -387,7 +387,7 @@ class CaseChannel(ObjectChannel[CaseSettings]):
         """Settings shared by all destinations that keep objects with observables."""
 
         most_entities: int = Field(
-            default=100, ge=0, le=500, description="Maximum number of entities to send per event."
+            default=100, ge=0, le=500, description="How many entities to send per event at most."
         )
 
     parts: ClassVar[tuple[str, ...]] = ("body", "note")

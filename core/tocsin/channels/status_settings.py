@@ -1,4 +1,4 @@
-"""Settings of destinations whose channels report the statuses of objects."""
+"""Settings for channels that report the statuses of objects."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ StatusInterval = Annotated[
         default=None,
         ge=timedelta(seconds=30),
         le=timedelta(days=1),
-        description="Interval, at least 30s, at which Tocsin reads the statuses of existing "
-        "objects, to list those that do not match their incidents. By default, Tocsin "
-        "reads no statuses.",
+        description="How often, from 30s to 1d, Tocsin reads the statuses of existing objects, so "
+        "that it can list objects that do not match their incidents. By default, Tocsin does not "
+        "read statuses.",
     ),
 ]
-"""The setting `status_interval` of a destination whose channel implements `read_statuses`."""
+"""The setting `status_interval`, for channels that implement `read_statuses`."""
 
 Resolutions = Annotated[
     Mapping[str, IncidentDisposition | Literal["none"]],
     Field(
         default={},
         max_length=100,
-        description="Dispositions that incidents get when people close their objects, by "
-        'resolution or status, such as `{ "Done" = "true-positive", "Won\'t Do" = "none" }`. '
-        "Requires `status_interval`.",
+        description="Which disposition an incident gets when someone closes its object, by the "
+        "object's resolution or status, such as "
+        '`{ "Done" = "true-positive", "Won\'t Do" = "none" }`. Requires `status_interval`.',
     ),
 ]
-"""The setting `resolutions` of a destination whose channel implements `list_closed_statuses`."""
+"""The setting `resolutions`, for channels that implement `list_closed_statuses`."""
 
 
 WebhookSecret = Annotated[
@@ -43,22 +43,20 @@ WebhookSecret = Annotated[
         default=None,
         min_length=16,
         max_length=1_000,
-        description="Secret of the receiver's webhook, at least 16 characters. After each "
-        "webhook, Tocsin immediately reads the statuses of the objects that the "
-        "webhook names. Requires `status_interval`.",
+        description="Secret of the receiver's webhook, with 16 characters or more. When a webhook "
+        "arrives, Tocsin immediately reads the statuses of the objects that it names. Requires "
+        "`status_interval`.",
     ),
 ]
-"""The setting `webhook_secret` of a destination whose channel implements `parse_webhook`."""
+"""The setting `webhook_secret`, for channels that implement `parse_webhook`."""
 
 
 def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:
-    """Return the problems of the setting `resolutions`, such as closed statuses without an
-    entry.
-    """
+    """Return problems with the setting `resolutions`, such as closed statuses without an entry."""
     if not settings.resolutions:
         return ()
     if settings.status_interval is None:
-        return ("resolutions: set status_interval too, so that statuses are read",)
+        return ("resolutions: also set status_interval, so that Tocsin reads statuses",)
     missing = (status for status in statuses if status not in settings.resolutions)
     return [
         f'resolutions: add an entry for the closed status {status!r}, such as "{status}" = "none"'
@@ -69,4 +67,4 @@ def find_unmapped(settings: Any, statuses: Iterable[str]) -> Sequence[str]:
 def require_status_interval(settings: Any) -> None:
     """Raise ValueError if `webhook_secret` is set, but `status_interval` is not."""
     if settings.webhook_secret is not None and settings.status_interval is None:
-        raise ValueError("webhook_secret: set status_interval too, so that statuses are read")
+        raise ValueError("webhook_secret: also set status_interval, so that Tocsin reads statuses")

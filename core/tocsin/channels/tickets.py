@@ -43,7 +43,7 @@ class TicketSettings(ObjectChannel.Settings):
     )
     username: str | None = Field(
         default=None,
-        description="Username, if the tracker requires one in addition to the secret.",
+        description="User name, if the tracker requires one in addition to the secret.",
     )
     secret: SecretStr = Field(description="API token, personal access token or password.")
     project: str = Field(
@@ -55,7 +55,7 @@ class TicketSettings(ObjectChannel.Settings):
     labels: tuple[str, ...] = Field(
         default=(), max_length=20, description="Labels to add to every ticket."
     )
-    assignee: str | None = Field(default=None, description="Assignee of new tickets.")
+    assignee: str | None = Field(default=None, description="Who new tickets are assigned to.")
     priorities: Mapping[Severity, str] = Field(
         default_factory=dict,
         description="The tracker's priority for each severity, if it differs from the contract.",
@@ -63,8 +63,8 @@ class TicketSettings(ObjectChannel.Settings):
     fields: Mapping[str, ExpressionText] = Field(
         default_factory=dict,
         max_length=50,
-        description="Additional ticket fields. Each value is an expression over the event, as in "
-        "`when`.",
+        description="Additional ticket fields. Each value is an expression that Tocsin evaluates "
+        "for the event, as in `when`.",
     )
     comment_on: tuple[EventType, ...] = Field(
         default=(
@@ -76,7 +76,8 @@ class TicketSettings(ObjectChannel.Settings):
     )
     attach_report: bool = Field(
         default=True,
-        description="Add the full report as a comment, instead of a summary and a link.",
+        description="Whether Tocsin adds the full report as a comment instead of a summary and a "
+        "link.",
     )
     status_interval: StatusInterval = None
     resolutions: Resolutions
@@ -86,7 +87,7 @@ class TicketSettings(ObjectChannel.Settings):
     )
 
     def evaluate_fields(self, event: Event) -> tuple[dict[str, Json], dict[str, str]]:
-        """Return the values of `fields` for an event, and the reasons for missing values.
+        """Return the values of `fields` for an event, and why values are missing.
 
         The limits of one expression apply to all fields together.
         """
@@ -96,7 +97,7 @@ class TicketSettings(ObjectChannel.Settings):
         for name, text in self.fields.items():
             try:
                 values[name] = Expression(text).value(variables, allowance)
-            except Exception as error:  # noqa: BLE001 - whatever an operator's expression does
+            except Exception as error:  # noqa: BLE001 - operators' expressions may raise anything
                 reasons[name] = str(error)
         return values, reasons
 
@@ -110,13 +111,13 @@ class Ticket:
     body: Mapping[str, Any]
     """Rendered fields of a new ticket, in the format of the tracker."""
     priority: str | None
-    """The tracker's priority; None if neither the contract nor the settings define a priority."""
+    """The tracker's priority; None if neither the contract nor the settings define one."""
     fields: Mapping[str, Json] = field(default_factory=dict)
     """Additional fields that the operator configured."""
 
 
 class Tracker(ABC):
-    """Client of one kind of tracker.
+    """Client for one kind of tracker.
 
     Tocsin calls `find` before `create`, and `list_notes` before `add_note`, to prevent duplicates.
     """
@@ -134,11 +135,10 @@ class Tracker(ABC):
     """Lowercase names of the fields that Tocsin sets; `fields` must not contain them."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
-    """Time during which a search can miss a new ticket; None if the tracker supports unique
-    keys."""
+    """How long a search can miss a new ticket; None if the tracker supports unique keys."""
 
     status_batch: ClassVar[int] = 0
-    """Maximum number of tickets for one call of `read_statuses`; 0 if you do not implement it."""
+    """How many tickets one call of `read_statuses` can read; 0 if you do not implement it."""
     accepts_webhooks: ClassVar[bool] = False
     """Whether the class implements `parse_webhook`."""
 

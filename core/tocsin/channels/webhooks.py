@@ -1,4 +1,4 @@
-"""Webhooks of receivers: the secret in `Authorization`, and the body."""
+"""Webhooks from receivers: the secret in `Authorization`, and the body."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tocsin.providers import extract_token
 def require_webhook_token(settings: Any, request: PushRequest) -> None:
     """Raise `CredentialsRefused` unless a webhook contains the secret `settings.webhook_secret`.
 
-    The secret is the bearer token of the webhook, or its password for Basic authentication.
+    The webhook contains the secret as a bearer token, or as the password for Basic authentication.
     """
     secret = settings.webhook_secret
     if secret is None:
         raise CredentialsRefused("the destination does not accept webhooks")
     given = extract_token(request.headers.get("Authorization", ""))
     if not hmac.compare_digest(given, secret.get_secret_value().encode()):
-        raise CredentialsRefused("the header Authorization of the webhook is missing or wrong")
+        raise CredentialsRefused("the webhook's Authorization header is missing or wrong")
 
 
 def parse_webhook_body(request: PushRequest) -> Mapping[str, Any]:
-    """Return the body of an authentic webhook; empty if the body is not a JSON object."""
+    """Return an authentic webhook's body; empty if the body is not a JSON object."""
     try:
         found = parse_json(request.body)
     except ValueError:

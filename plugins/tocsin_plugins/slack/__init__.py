@@ -1,4 +1,4 @@
-"""The channel `slack`: threads by a bot, or plain messages by an incoming webhook."""
+"""The channel `slack`: threads from a bot, or plain messages through an incoming webhook."""
 
 from tocsin import Channel, hookimpl
 from tocsin_plugins.slack.channel import Slack

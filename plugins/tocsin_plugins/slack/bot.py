@@ -43,11 +43,11 @@ _CLOSED = frozenset(
         "thread_not_found",
     }
 )
-"""Errors of a thread that takes no replies."""
+"""Errors that Slack returns if a thread does not accept replies."""
 
 
 class Bot:
-    """Posts to one channel, with a token that can do more than post."""
+    """Posts, updates and finds messages in one channel with a bot token."""
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         self._settings = settings
@@ -57,15 +57,15 @@ class Bot:
         self._workspace: str | None = None
 
     def start(self) -> None:
-        """Raise `Misconfigured` for an address that can never be requested."""
+        """Raise `Misconfigured` if Tocsin can never send requests to the address."""
         self._tools.http.check_url(self._settings.api_url)
 
     async def check(self) -> Health:
-        """Report permissions and visibility; nothing is posted."""
+        """Check the permissions and whether the bot sees the channel, without posting."""
         return await check_bot(self._api, self._channel)
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event unless it is there, and return the ID of its thread."""
+        """Post the event unless the channel already has it, and return its thread's ID."""
         await self._settle(delivery)
         try:
             async with asyncio.timeout(self._settings.timeout.total_seconds()):
@@ -74,13 +74,13 @@ class Bot:
             raise TryLater("Slack did not respond before the timeout") from None
 
     async def follow(self, delivery: Delivery) -> Receipt:
-        """Update the message of a changed incident, or reply with a report to it.
+        """Update the message of a changed incident, or reply to it with a report.
 
-        Nothing is posted for an incident without a message here.
+        If the channel does not have a message of the incident, the bot does not post one.
         """
         thread = find_thread(delivery, self._channel)
         if thread is None:
-            return Receipt(response=b"no message of this incident here")
+            return Receipt(response=b"the channel has no message about this incident")
         if delivery.event.event_type is ChangeType.INVESTIGATION_FINISHED:
             return await self.deliver(delivery)
         try:
@@ -113,7 +113,7 @@ class Bot:
         return render_content(delivery, self._settings, self._tools.public_url)
 
     async def _settle(self, delivery: Delivery) -> None:
-        """Wait until a search finds the messages of an earlier attempt."""
+        """Wait until a search can find messages that an earlier attempt posted."""
         if delivery.tried_at is None:
             return
         passed = self._tools.clock.now() - delivery.tried_at
@@ -129,10 +129,10 @@ class Bot:
         return await find_posted_message(self._api, self._channel, delivery.event, thread_ts)
 
     async def _update(self, thread: SlackThread, body: Mapping[str, Any]) -> None:
-        """Update the first message to the current content, unless it can no longer be changed.
+        """Update the first message to the current content, if Slack still allows this.
 
-        The update precedes the reply, since it can be repeated. Its metadata stays that of the
-        event that it was posted for.
+        The update comes before the reply, because it can be repeated. The message keeps the
+        metadata of the event that it was posted for.
         """
         arguments = {**body, "channel": self._channel, "ts": thread.ts}
         # unlike chat.postMessage, this guesses mentions by default
@@ -147,9 +147,10 @@ class Bot:
     async def _post(
         self, delivery: Delivery, body: Mapping[str, Any], thread: SlackThread | None
     ) -> Mapping[str, Any]:
-        """Post a message, and return it as Slack represents it.
+        """Post a message, and return it in Slack's representation.
 
-        If the thread is gone, it becomes a message of its own, which only the response shows.
+        If the thread no longer exists, post a separate message; only Slack's response shows that
+        the thread is gone.
         """
         arguments = {
             **body,
@@ -167,7 +168,7 @@ class Bot:
         return {**reply.part("message"), "ts": reply.document.get("ts")}
 
     async def _address(self) -> str | None:
-        """Return the workspace URL for people; None if Slack does not return it."""
+        """Return the workspace URL that people use; None if Slack does not return it."""
         if self._workspace is None:
             try:
                 answer = (await self._api.read("auth.test", {})).document

@@ -1,8 +1,8 @@
 """Buttons of incident messages.
 
-The value of a button names an incident and proves that Tocsin made the button for it: any holder of
-the bot token can post messages with buttons. Slack's documentation:
-https://docs.slack.dev/reference/block-kit/blocks/actions-block
+A button's value names an incident and proves that Tocsin created the button for this incident. The
+proof is necessary because anyone who has the bot token can post messages with buttons. Slack's
+documentation: https://docs.slack.dev/reference/block-kit/blocks/actions-block
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _VALUE = re.compile(r"([a-z-]{1,30}):(0|[1-9][0-9]{0,17}):([A-Za-z0-9_-]{22})")
 
 
 class ButtonValues:
-    """Values of buttons, keyed with the signing secret of the Slack app.
+    """Button values that are signed with the Slack app's signing secret.
 
-    Destinations that share an app accept each other's buttons, because Slack sends all requests of
-    an app to one URL. Another Tocsin that shares the app has other incidents, hence its URL.
+    Destinations that share an app accept each other's buttons, because Slack sends all of an app's
+    requests to one URL. The signature covers Tocsin's public URL, because another Tocsin
+    installation that shares the app has different incidents.
     """
 
     def __init__(self, public_url: str, signing_secret: str) -> None:
@@ -43,11 +44,11 @@ class ButtonValues:
         self._key = signing_secret.encode()
 
     def make(self, button: MessageButton, number: int) -> str:
-        """Return the value of a button: at most 75 characters, the limit for options of menus."""
+        """Return a button's value: at most 75 characters, Slack's limit for menu options."""
         return f"{button}:{number}:{self._sign(button, number)}"
 
     def read(self, value: object) -> tuple[MessageButton, int] | None:
-        """Return the button and the number of the incident; None unless `make` made the value."""
+        """Return the button and the incident's number; None unless `make` created the value."""
         match = _VALUE.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             return None
@@ -59,7 +60,7 @@ class ButtonValues:
         return (button, number) if is_own else None
 
     def _sign(self, button: MessageButton, number: int) -> str:
-        # Slack signs texts that begin with v0, so no signature of Slack is one of these
+        # Slack signs texts that begin with v0, so none of its signatures can equal one of these
         signed = f"tocsin-button:{button}:{number}:{self._public_url}".encode()
         digest = hmac.digest(self._key, signed, hashlib.sha256)[:16]
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -71,9 +72,9 @@ def add_buttons(
     buttons: Sequence[MessageButton],
     values: ButtonValues,
 ) -> None:
-    """Add the buttons to the message of an incident, before its last line.
+    """Add the buttons to an incident's message, before the last line.
 
-    Other messages, and those without room for another block, stay as they are.
+    Other messages do not change, nor do messages that already have the maximum number of blocks.
     """
     event, blocks = delivery.event, message.get("blocks")
     number = event.data.get("incident_number")
@@ -88,7 +89,7 @@ def add_buttons(
 def _build_elements(
     buttons: Sequence[MessageButton], number: int, values: ButtonValues
 ) -> list[dict[str, Any]]:
-    """Return a button for each change, and one menu of all dispositions."""
+    """Return the buttons, and one menu that contains all dispositions."""
     elements: list[dict[str, Any]] = [
         {
             "type": "button",

@@ -25,7 +25,7 @@ from tocsin_plugins.slack.settings import Settings as SlackSettings
 
 
 class Slack(Channel[SlackSettings]):
-    """Posts events to one channel: as a bot, with one thread per subject, or through a webhook."""
+    """Posts events to one Slack channel, through a bot or an incoming webhook."""
 
     ordered = True
 
@@ -35,23 +35,23 @@ class Slack(Channel[SlackSettings]):
         self._way = (IncomingWebhook if settings.webhook_url else Bot)(settings, tools)
 
     async def start(self) -> None:
-        """Raise `Misconfigured` for an address that can never be requested."""
+        """Raise `Misconfigured` if Tocsin can never send requests to the address."""
         self._way.start()
 
     async def check(self) -> Health:
-        """Report whether Slack would accept a message, as far as known without sending one."""
+        """Report, without posting a message, whether Slack would probably accept one."""
         return await self._way.check()
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event, and return Slack's ID of its thread.
+        """Post the event, and return the ID of its thread.
 
-        Raises `TryLater` for transient failures, `Misconfigured` and `CredentialsRefused` for those
-        that need the operator, and `Refused` for permanent ones.
+        Raises `TryLater` for transient failures, `Misconfigured` and `CredentialsRefused` for
+        failures that an operator must fix, and `Refused` for permanent failures.
         """
         return await self._way.deliver(delivery)
 
     async def follow(self, delivery: Delivery) -> Receipt:
-        """Update the message of a changed incident, or reply with a report to it."""
+        """Update the message of a changed incident, or reply to it with a report."""
         if isinstance(self._way, IncomingWebhook):
             return await super().follow(delivery)
         return await self._way.follow(delivery)
@@ -74,7 +74,7 @@ class Slack(Channel[SlackSettings]):
             content=orjson.dumps(content),
         )
         if response.status != HTTPStatus.OK:
-            raise Broken(f"Slack returned {response.status} to a reply")
+            raise Broken(f"Slack returned {response.status} when Tocsin replied to a button")
 
 
 def _escape(text: str) -> str:

@@ -1,9 +1,9 @@
-"""Meaning of Slack's errors: transient, configuration, or permanent.
+"""Slack's errors by kind: transient, configuration or permanent.
 
-Errors of the Web API as each method lists them
-(https://docs.slack.dev/reference/methods/chat.postMessage), and of incoming webhooks
-(https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks). Unlisted errors are
-retried: Slack adds errors.
+Each method of the Web API lists its errors
+(https://docs.slack.dev/reference/methods/chat.postMessage). For the errors of incoming webhooks,
+see https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks. Tocsin retries after
+unlisted errors, because Slack adds errors from time to time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _SHOWN = 300
 _THROTTLED = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 _ARCHIVED = frozenset({"is_archived", "channel_is_archived"})
 _NEW_TOKEN = "copy the bot token again from the app's OAuth & Permissions page"  # noqa: S105 - words
-_NEW_WEBHOOK = "create a new one on the app's Incoming Webhooks page"
+_NEW_WEBHOOK = "create a new webhook on the app's Incoming Webhooks page"
 _ALLOW = "ask an admin of the workspace to allow it"
 _CREDENTIALS: Mapping[str, str] = {
-    "account_inactive": f"the app was removed or its bot deactivated; {_NEW_TOKEN}",
+    "account_inactive": f"the app was removed, or its bot was deactivated; {_NEW_TOKEN}",
     "invalid_auth": f"Slack does not accept the token, or not from this address; {_NEW_TOKEN}",
     "not_allowed_token_type": f"this is not a bot token; {_NEW_TOKEN}",
-    "not_authed": f"Slack received no token; {_NEW_TOKEN}",
-    "token_expired": "Tocsin does not support token rotation; use an app without it",
+    "not_authed": f"Slack did not receive a token; {_NEW_TOKEN}",
+    "token_expired": "Tocsin does not support token rotation, which the app uses; use another app",
     "token_revoked": f"the token was revoked; {_NEW_TOKEN}",
     "invalid_token": f"the webhook is unknown; {_NEW_WEBHOOK}",
     "no_active_hooks": f"the webhook was removed; {_NEW_WEBHOOK}",
@@ -35,8 +35,8 @@ _CREDENTIALS: Mapping[str, str] = {
     "team_disabled": f"the webhook's workspace is not active; {_NEW_WEBHOOK}",
 }
 _CONFIGURATION: Mapping[str, str] = {
-    "channel_not_found": "the channel does not exist, or is private and the app was not invited: "
-    "check its ID, and invite the app",
+    "channel_not_found": "the channel does not exist, or it is private and the app was not "
+    "invited; check the channel ID, and invite the app",
     "not_in_channel": "invite the app to the channel: /invite and its name",
     "no_permission": "invite the app to the channel: /invite and its name",
     "access_denied": _ALLOW,
@@ -49,9 +49,11 @@ _CONFIGURATION: Mapping[str, str] = {
     "messages_tab_disabled": "the app does not accept direct messages; use a channel",
     "posting_to_general_channel_denied": _ALLOW,
     "restricted_action": _ALLOW,
-    "restricted_action_non_threadable_channel": "the channel does not allow threads; use another",
+    "restricted_action_non_threadable_channel": "the channel does not support threads; "
+    "use another channel",
     "restricted_action_read_only_channel": _ALLOW,
-    "restricted_action_thread_only_channel": "the channel only accepts replies; use another",
+    "restricted_action_thread_only_channel": "the channel accepts only replies; "
+    "use another channel",
     "team_access_not_granted": _ALLOW,
     "team_not_found": "install the app in the channel's workspace",
     "two_factor_setup_required": _ALLOW,
@@ -99,10 +101,10 @@ def build_failure(
     response: bytes,
     after: timedelta | None = None,
 ) -> PluginFailure:
-    """Return the exception for an error of Slack; `document` is its full response."""
+    """Return the exception for an error that Slack returned in `document`."""
     message = f"Slack returned {error[:_SHOWN]}"
     if error in _ARCHIVED:
-        remedy = "the channel is archived; unarchive it, or use another"
+        remedy = "the channel is archived; unarchive it, or use another channel"
         return Refused(f"{message}: {remedy}", unwanted=True, status=status, response=response)
     if error in _CREDENTIALS:
         remedy = _CREDENTIALS[error]
@@ -116,19 +118,17 @@ def build_failure(
 
 
 def find_remedy(error: str, document: Mapping[str, Any]) -> str | None:
-    """Return what the operator can do about an error; None if it is not a configuration problem."""
+    """Return how to fix a configuration problem; None if the error is of another kind."""
     if error == "missing_scope":
-        return describe_missing_scope(
-            str(document.get("needed") or "that Slack does not name")[:_SHOWN]
-        )
+        return describe_missing_scope(str(document.get("needed") or "required by Slack")[:_SHOWN])
     return _CONFIGURATION.get(error)
 
 
 def describe_missing_scope(scope: str) -> str:
-    """Return what the operator can do about a missing scope of the bot."""
+    """Return how to add a scope that the bot lacks."""
     return (
-        f"the bot lacks the scope {scope}; add it on the app's OAuth & Permissions page, and "
-        "install the app again"
+        f"the bot lacks the scope {scope}; add the scope on the app's OAuth & Permissions page, "
+        "and install the app again"
     )
 
 

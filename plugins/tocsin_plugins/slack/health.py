@@ -16,14 +16,17 @@ _SHOWN = 80
 
 
 async def check_bot(api: WebApi, channel: str) -> Health:
-    """Report the identity of the bot, and whether it may post and sees the channel.
+    """Report which bot it is, and whether it can post to the channel and see it.
 
-    If it may not read the channel's messages, the detail states the consequence.
+    If the bot cannot read the channel's messages, the detail says what follows from this.
     """
     try:
         identity = await api.read("auth.test", {})
     except CredentialsRefused as error:
-        return Health(detail="no further requests were sent", problems=(f"bot_token: {error}",))
+        return Health(
+            detail="no further checks, because Slack does not accept the token",
+            problems=(f"bot_token: {error}",),
+        )
     asked = {"channel": channel}
     info = await api.read("conversations.info", asked, unless=_TOLD)
     history = await api.read("conversations.history", asked | {"limit": "1"}, unless=_TOLD)
@@ -42,7 +45,7 @@ def _describe_identity(reply: SlackReply) -> str:
 def _describe_channel(info: SlackReply, channel: str) -> str:
     if info.error == _NOT_ALLOWED:
         needed = str(info.document.get("needed"))[:_SHOWN]
-        return f"{channel} (grant the scope {needed} to show its name and state)"
+        return f"{channel} (to see its name and whether it is archived, grant the scope {needed})"
     name = info.part("channel").get("name")
     return f"#{str(name)[:_SHOWN]}" if name else channel
 
@@ -53,7 +56,7 @@ def _describe_history(history: SlackReply) -> str:
     needed = f"the scope {str(history.document.get('needed'))[:_SHOWN]}"
     lacks = needed if history.error == _NOT_ALLOWED else "membership in the channel"
     return (
-        f"without {lacks}, the bot cannot find its messages, and an event may be posted twice "
+        f"without {lacks}, the bot cannot find its earlier messages, so it may post an event twice "
         "after a crash"
     )
 
@@ -63,7 +66,7 @@ def _list_problems(identity: SlackReply, info: SlackReply, history: SlackReply) 
     if scopes is not None and "chat:write" not in scopes:
         yield f"bot_token: {describe_missing_scope('chat:write')}"
     if info.part("channel").get("is_archived"):
-        yield "channel: it is archived; unarchive it, or use another"
+        yield "channel: the channel is archived; unarchive it, or use another channel"
     elif error := _find_expected_error(scopes or frozenset(), info, history):
         yield f"channel: {find_remedy(error, {})}"
 
@@ -71,9 +74,9 @@ def _list_problems(identity: SlackReply, info: SlackReply, history: SlackReply) 
 def _find_expected_error(
     scopes: Container[str], info: SlackReply, history: SlackReply
 ) -> str | None:
-    """Return the error that a message would get; None if none is expected.
+    """Return the error that Slack would return for a message; None if it would accept one.
 
-    A public channel is visible to all, its messages to members.
+    Everyone can see a public channel, but only members can see its messages.
     """
     if info.error in _HIDDEN:
         return info.error

@@ -1,4 +1,4 @@
-"""Delivery by a Slack incoming webhook.
+"""Delivery through a Slack incoming webhook.
 
 https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 """
@@ -28,11 +28,11 @@ _ERRORS: Mapping[int, str] = {
     HTTPStatus.TOO_MANY_REQUESTS: "rate_limited",
     HTTPStatus.GONE: "channel_is_archived",
 }
-"""Errors of these statuses, regardless of the body."""
+"""Errors that a status stands for, whatever the body contains."""
 
 
 class IncomingWebhook:
-    """Posts to the channel of the webhook; its URL is the credential."""
+    """Posts to the webhook's channel; the URL is the credential."""
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         assert settings.webhook_url is not None  # noqa: S101 - the settings require one of both
@@ -41,11 +41,11 @@ class IncomingWebhook:
         self._url = settings.webhook_url
 
     def start(self) -> None:
-        """Raise `Misconfigured` for a URL that can never be requested."""
+        """Raise `Misconfigured` if Tocsin can never send requests to the URL."""
         self._tools.http.check_url(self._url.get_secret_value())
 
     async def check(self) -> Health:
-        """Report on the URL alone: a webhook accepts nothing but posts."""
+        """Check only the URL, because a webhook accepts only messages."""
         problems: tuple[str, ...] = ()
         try:
             await self._tools.http.vet_url(self._url.get_secret_value())
@@ -60,7 +60,7 @@ class IncomingWebhook:
         )
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event. The receipt has no ID: webhooks return none."""
+        """Post the event; the receipt has no ID, because webhooks do not return IDs."""
         body = render_content(delivery, self._settings, self._tools.public_url)
         response = await self._tools.http.request(
             "POST",

@@ -1,4 +1,4 @@
-"""Slack's requests for buttons that people press.
+"""Requests that Slack sends when people press buttons.
 
 Signatures: https://docs.slack.dev/authentication/verifying-requests-from-slack. Payloads:
 https://docs.slack.dev/reference/interaction-payloads/block_actions-payload.
@@ -31,12 +31,12 @@ _MOST_FIELDS = 20
 def parse_interaction(
     settings: Settings, request: PushRequest, now: datetime, public_url: str
 ) -> MessageAction | None:
-    """Return the button of Tocsin that a person pressed; None for another interaction.
+    """Return which of Tocsin's buttons a person pressed; None for another interaction.
 
-    Raises `CredentialsRefused` unless Slack signed the request with the secret of the app.
+    Raises `CredentialsRefused` unless Slack signed the request with the app's secret.
     """
     if settings.signing_secret is None:
-        raise CredentialsRefused("the destination has no buttons")
+        raise CredentialsRefused("the destination does not have buttons")
     secret = settings.signing_secret.get_secret_value()
     signature = _verify(secret, request, now)
     payload = _parse_payload(request.body)
@@ -68,14 +68,14 @@ def _verify(secret: str, request: PushRequest, now: datetime) -> str:
     signed = encode_header(f"v0:{time}:") + request.body
     expected = f"v0={hmac.digest(secret.encode(), signed, hashlib.sha256).hex()}"
     if not hmac.compare_digest(encode_header(given), expected.encode()):
-        raise CredentialsRefused("X-Slack-Signature is missing or wrong")
+        raise CredentialsRefused("the header X-Slack-Signature is missing or wrong")
     if not is_recent_time(time, now):
         raise CredentialsRefused("the time of Slack's signature is not recent")
     return expected
 
 
 def _parse_payload(body: bytes) -> Mapping[str, Any]:
-    """Return the JSON object in the form; empty if there is none."""
+    """Return the JSON object from the form; empty if the form does not contain one."""
     try:
         fields = parse_qs(body.decode(), strict_parsing=True, max_num_fields=_MOST_FIELDS)
         [text] = fields["payload"]
@@ -93,7 +93,7 @@ def _get_value(pressed: Mapping[str, Any]) -> object:
 
 
 def _find_reply_url(payload: Mapping[str, Any], settings: Settings) -> str | None:
-    """Return the URL for replies; None unless it leads to Slack, or to the host of the settings."""
+    """Return the URL for replies; None unless it leads to Slack or to the host in `api_url`."""
     url = payload.get("response_url")
     if not isinstance(url, str):
         return None

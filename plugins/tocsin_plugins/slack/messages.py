@@ -1,4 +1,4 @@
-"""Slack messages: content, threads, and messages of earlier attempts."""
+"""Slack messages: content, threads and messages that earlier attempts posted."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _CLOCKS_DIFFER = timedelta(minutes=5)
 _TS = re.compile(r"\d{1,12}\.\d{1,9}")
 _MARK = "tocsin_event"
 PLAIN_TEXT_OPTIONS = {"link_names": False, "unfurl_links": False, "unfurl_media": False}
-"""Prevents mentions and previews in text of others."""
+"""Options that prevent mentions and previews in untrusted text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """A message of a channel, identified by its time."""
+    """A message in a channel, identified by its time."""
 
     ts: str
     thread_ts: str | None
-    """Time of the first message of its thread; None outside a thread."""
+    """Time of its thread's first message; None if the message is not in a thread."""
 
     @staticmethod
     def of(document: Mapping[str, Any]) -> SlackMessage | None:
@@ -39,13 +39,13 @@ class SlackMessage:
         return SlackMessage(ts, thread_ts if isinstance(thread_ts, str) else None)
 
     def remote_id(self, channel: str) -> str:
-        """Return the receipt's ID of the thread that it is in, or starts."""
+        """Return the ID that receipts contain for the thread that the message is in or starts."""
         return f"{channel}/{self.thread_ts or self.ts}"
 
     def link(self, workspace: str, channel: str) -> str:
         """Return the URL of the message.
 
-        The form is that of chat.getPermalink:
+        The URL has the form that chat.getPermalink returns:
         https://docs.slack.dev/reference/methods/chat.getPermalink
         """
         address = f"{workspace.rstrip('/')}/archives/{channel}/p{self.ts.replace('.', '')}"
@@ -64,10 +64,10 @@ class SlackThread:
 
 
 def find_thread(delivery: Delivery, channel: str) -> SlackThread | None:
-    """Return the thread of the event's subject, or of the only incident that it is about.
+    """Return the thread of the event's subject, or of the only incident that the event is about.
 
-    None if the event starts a thread: there is none in this channel, or it is about several
-    incidents without precedence.
+    None if the event starts a new thread. This is the case if the channel does not have a thread
+    for it yet, or if the event is about several incidents, none of which takes precedence.
     """
     if ts := _in(channel, delivery.remote_id):
         return SlackThread(ts, is_own=delivery.remote_id not in delivery.related.values())
@@ -84,9 +84,9 @@ def _in(channel: str, remote_id: str | None) -> str | None:
 
 
 def render_content(delivery: Delivery, settings: Settings, public_url: str) -> dict[str, Any]:
-    """Return the rendered message of the event, with the buttons of the destination.
+    """Return the event's rendered message with the destination's buttons.
 
-    Raises `Misconfigured` if it is not a message.
+    Raises `Misconfigured` if the template does not render a message.
     """
     body = parse_json(delivery.render("body"))
     if not isinstance(body, dict):
@@ -98,7 +98,7 @@ def render_content(delivery: Delivery, settings: Settings, public_url: str) -> d
 
 
 def build_metadata(event: Event) -> dict[str, Any]:
-    """Return the metadata that identifies the event of a message.
+    """Return the metadata that says which event a message belongs to.
 
     https://docs.slack.dev/messaging/message-metadata
     """
@@ -116,11 +116,11 @@ def is_message_of_event(document: Any, event: Event) -> bool:
 async def find_posted_message(
     api: WebApi, channel: str, event: Event, thread_ts: str | None
 ) -> Mapping[str, Any] | None:
-    """Return the message that this event already has, in Slack's representation.
+    """Return the message that was already posted for this event, in Slack's representation.
 
-    None if there is none, or if the bot may not search. Searches the replies of the thread and the
-    channel itself, where replies end up if their thread was deleted; from the event on, up to a
-    thousand messages each.
+    None if there is none, or if the bot is not allowed to search. Searches the thread's replies
+    and then the channel itself, where replies end up if their thread was deleted. Each search
+    starts at the time of the event and covers up to a thousand messages.
     """
     since = f"{(event.timestamp - _CLOCKS_DIFFER).timestamp():.6f}"
     place = {"channel": channel, "oldest": since}
@@ -138,7 +138,7 @@ async def _search_messages(
     for _ in range(_MOST_PAGES):
         try:
             reply = await api.read(method, query)
-        except Refused:  # without this permission alone, delivery continues
+        except Refused:  # if only this permission is missing, delivery continues
             return None
         messages = reply.document.get("messages") or ()
         found: Mapping[str, Any] | None = next(

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_
 from tocsin import Channel, EventType, MessageButton, ServerUrl
 
 OFFICIAL_HOSTS = ("slack.com", "slack-gov.com")
-"""Domains of Slack."""
+"""Slack's domains."""
 USER_ID = r"[UW][A-Z0-9]{5,20}"
-"""Slack's ID of a person."""
+"""Pattern of the IDs that Slack gives to people."""
 _TOKEN = re.compile(r"xoxb-[0-9A-Za-z-]+")
 _SERVICES = "/services/"
 
@@ -34,7 +34,7 @@ def _token(value: SecretStr) -> SecretStr:
 
 
 def _webhook_url(value: SecretStr) -> SecretStr:
-    """Return the URL; errors do not quote it, since it is a secret."""
+    """Return the URL; errors do not quote it, because it is a secret."""
     text = value.get_secret_value()
     try:
         parts = urlsplit(text)
@@ -45,7 +45,7 @@ def _webhook_url(value: SecretStr) -> SecretStr:
         raise ValueError("use the URL of an incoming webhook: https://hooks.slack.com/services/...")
     if is_official(parts.hostname) and not parts.path.startswith(_SERVICES):
         raise ValueError(
-            "use the URL of an incoming webhook: its path begins with /services/; "
+            "use the URL of an incoming webhook, whose path begins with /services/; "
             "workflow URLs (/triggers/, /workflows/) do not accept messages"
         )
     return value
@@ -59,10 +59,10 @@ def _people(value: Mapping[str, str]) -> Mapping[str, str]:
 
 
 BotToken = Annotated[SecretStr, AfterValidator(_token)]
-"""Token of a bot without token rotation."""
+"""Token of a bot whose app does not use token rotation."""
 
 ChannelId = Annotated[str, StringConstraints(pattern=r"^[CGD][A-Z0-9]{8,20}$")]
-"""Slack's ID of a conversation, which stays when its name changes."""
+"""Slack's ID for a conversation, which stays the same when the name changes."""
 
 _PersonName = Annotated[
     str,
@@ -70,14 +70,14 @@ _PersonName = Annotated[
 ]
 
 People = Annotated[Mapping[str, _PersonName], AfterValidator(_people)]
-"""Names of people in Tocsin, by their Slack user IDs."""
+"""Names of people in Tocsin, by Slack user ID."""
 
 WebhookUrl = Annotated[SecretStr, AfterValidator(_webhook_url)]
 """URL of an incoming webhook, which is its credential."""
 
 
 class Settings(Channel.Settings):
-    """A bot and its channel, or an incoming webhook."""
+    """Settings of a bot and its Slack channel, or of an incoming webhook."""
 
     bot_token: BotToken | None = Field(
         default=None,
@@ -90,12 +90,12 @@ class Settings(Channel.Settings):
     )
     webhook_url: WebhookUrl | None = Field(
         default=None,
-        description="URL of an incoming webhook, as an alternative to a bot. A webhook supports "
+        description="URL of an incoming webhook, if you do not use a bot. Webhooks support "
         "neither threads nor updates.",
     )
     broadcast: tuple[EventType, ...] = Field(
         default=(EventType.INVESTIGATION_FAILED, EventType.SCHEDULE_DISABLED),
-        description="Events whose replies in a thread also appear in the channel.",
+        description="Event types for which a reply in a thread also appears in the channel itself.",
     )
     follow_changes: bool = Field(
         default=False,
@@ -106,8 +106,8 @@ class Settings(Channel.Settings):
     buttons: tuple[MessageButton, ...] = Field(
         default=(),
         max_length=len(MessageButton),
-        description="Buttons of incident messages: `acknowledge`, `assign` and dispositions. "
-        "Slack shows the dispositions in a menu. Requires `signing_secret` and "
+        description="Buttons that incident messages have: `acknowledge`, `assign` and "
+        "dispositions. Slack shows the dispositions in a menu. Requires `signing_secret` and "
         "`people`.",
     )
     signing_secret: SecretStr | None = Field(
@@ -119,12 +119,13 @@ class Settings(Channel.Settings):
     people: People = Field(
         default={},
         max_length=500,
-        description="People who can use the buttons: their names in Tocsin by Slack user ID, such "
-        'as `{ U0123456789 = "ana" }`. Tocsin refuses all other users.',
+        description="Who can use the buttons: each person's Slack user ID, with the name that the "
+        'person has in Tocsin, such as `{ U0123456789 = "ana" }`. For everyone else, the buttons '
+        "have no effect.",
     )
     api_url: ServerUrl = Field(
         default="https://slack.com/api",
-        description="URL of the API. For GovSlack, set https://slack-gov.com/api.",
+        description="URL of Slack's API. For GovSlack, set https://slack-gov.com/api.",
     )
     template: str = Field(
         default="slack", description="Receiver whose templates render the message."
@@ -139,8 +140,8 @@ class Settings(Channel.Settings):
         default=50,
         ge=1,
         le=1_000_000,
-        description="Maximum number of attempts per minute across all nodes. Slack accepts about "
-        "one message per second per channel, and 50 updates per minute.",
+        description="How many attempts all nodes together make per minute. Slack accepts about one "
+        "message per second in each channel, and 50 updates per minute.",
     )
 
     @model_validator(mode="after")
@@ -151,8 +152,8 @@ class Settings(Channel.Settings):
             raise ValueError("set bot_token and channel, or webhook_url")
         if self.webhook_url and self.follow_changes:
             raise ValueError(
-                "follow_changes requires bot_token and channel: an incoming webhook cannot change "
-                "messages"
+                "set bot_token and channel instead of webhook_url, or remove follow_changes: an "
+                "incoming webhook cannot update messages"
             )
         return self
 
@@ -165,7 +166,7 @@ class Settings(Channel.Settings):
                 "signing_secret and people, nobody can use the buttons"
             )
         if len(set(self.buttons)) < len(self.buttons):
-            raise ValueError("buttons: name each button once")
+            raise ValueError("buttons: list each button only once")
         return self
 
     @model_validator(mode="after")

@@ -18,20 +18,20 @@ _JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 @dataclass(frozen=True, slots=True)
 class SlackReply:
-    """Response of a method: a success, or an error that the caller handles."""
+    """A method's response: a success, or an error that the caller handles."""
 
     document: Mapping[str, Any]
     status: int
     scopes: frozenset[str] | None
-    """Scopes of the token; None if Slack does not state them."""
+    """The token's scopes; None if Slack does not return them."""
 
     @property
     def error(self) -> str | None:
-        """Name of the error; None for a success."""
+        """The error's name; None for a success."""
         return None if self.document.get("ok") is True else str(self.document.get("error"))
 
     def part(self, name: str) -> Mapping[str, Any]:
-        """Return a member that is an object; an empty one if it is absent."""
+        """Return a member that is an object; empty if the member is missing."""
         found = self.document.get(name)
         return found if isinstance(found, Mapping) else {}
 
@@ -42,7 +42,7 @@ class SlackReply:
 
 
 class WebApi:
-    """Methods of one workspace, called with a bot token."""
+    """Client that calls the methods of one workspace with a bot token."""
 
     def __init__(self, settings: Settings, tools: Tools) -> None:
         assert settings.bot_token is not None  # noqa: S101 - the settings give one way or the other
@@ -53,7 +53,7 @@ class WebApi:
     async def read(
         self, method: str, query: Mapping[str, Any], *, unless: Container[str] = ()
     ) -> SlackReply:
-        """Call a method that changes nothing; raises as `write` does."""
+        """Call a method that does not change anything; raises the same errors as `write`."""
         answer = await self._api.request("GET", f"/{method}", query=query, headers=self._headers)
         return self._judge(method, answer, unless)
 
@@ -62,8 +62,9 @@ class WebApi:
     ) -> SlackReply:
         """Call a method, and return a success or one of the errors in `unless`.
 
-        Raises `TryLater` for transient failures, `CredentialsRefused` and `Misconfigured` for those
-        that need the operator, `Refused` for permanent ones, and `Broken` for an unknown response.
+        Raises `TryLater` for transient failures, `CredentialsRefused` and `Misconfigured` for
+        failures that an operator must fix, `Refused` for permanent failures, and `Broken` for an
+        unexpected response.
         """
         headers = self._headers | _JSON
         path, sent = f"/{method}", dict(arguments)
@@ -84,7 +85,7 @@ class WebApi:
 
 
 def _scopes(headers: Mapping[str, str]) -> frozenset[str] | None:
-    """Return the scopes in the headers of a response."""
+    """Return the scopes that a response's headers list."""
     named = headers.get("X-OAuth-Scopes")
     return (
         None

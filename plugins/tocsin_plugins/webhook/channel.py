@@ -1,6 +1,6 @@
-"""Webhook channel: signed HTTP POSTs, and the meaning of responses.
+"""Webhook channel: signed HTTP POSTs, and the interpretation of responses.
 
-Responses follow Standard Webhooks 1.0.0 and the receiver's contract.
+Standard Webhooks 1.0.0 and the receiver's contract determine what a response means.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class Webhook(Channel[WebhookSettings]):
     """Posts each event with signatures; by default, any 2xx response confirms the delivery."""
 
     async def start(self) -> None:
-        """Raise `Misconfigured` for a URL that can never be requested."""
+        """Raise `Misconfigured` if Tocsin can never send requests to the URL."""
         self.tools.http.check_url(self._url)
 
     async def check(self) -> Health:
-        """Report on the settings only, because every request delivers an event."""
+        """Check only the settings, because every request delivers an event."""
         parts = split_url(self._url)
         keys = " or ".join(signer.describe() for signer in self._signers)
         problems: tuple[str, ...] = ()
@@ -67,12 +67,12 @@ class Webhook(Channel[WebhookSettings]):
             problems = (f"{'secret_url' if self.settings.secret_url else 'url'}: {error}",)
         return Health(
             detail=f"{parts.scheme} to {parts.hostname}, signed with {keys}; "
-            "not connected, because every request delivers an event",
+            "no request was sent, because every request delivers an event",
             problems=problems,
         )
 
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Post the event; return the receipt, or raise the failure in the response."""
+        """Post the event, and return the receipt or raise the failure that the response reports."""
         body = insert_secrets(delivery.render("body"), self.settings.body_secrets)
         headers, content = self._message(delivery.event, body)
         now = self.tools.clock.now()
@@ -95,7 +95,7 @@ class Webhook(Channel[WebhookSettings]):
 
     @property
     def _url(self) -> str:
-        """URL to post to; never kept, since it may be a secret."""
+        """URL to post to; not stored, because it may be a secret."""
         return self.settings.address
 
     def _message(self, event: Event, body: bytes) -> tuple[dict[str, str], bytes]:
@@ -109,13 +109,13 @@ class Webhook(Channel[WebhookSettings]):
                 return {"content-type": "application/json"}, body
 
     def list_secrets(self) -> Iterable[str]:
-        """Return the secrets of the settings, and the parts of a secret URL."""
+        """Return the secrets in the settings, and the parts of a secret URL."""
         of_url = list_secret_parts(split_url(self._url)) if self.settings.secret_url else ()
         return *super().list_secrets(), *of_url
 
     @cached_property
     def _headers(self) -> dict[str, str]:
-        """Additional headers of the settings."""
+        """Additional headers from the settings."""
         given = self.settings.headers
         return {name: text.get_secret_value() for name, text in given.items()}
 
@@ -132,7 +132,7 @@ class Webhook(Channel[WebhookSettings]):
 
 
 def _epoch_header(event: Event) -> dict[str, str]:
-    """Return the epoch in which the event was stored, if it was stored: samples are not."""
+    """Return the epoch in which the event was stored; empty for test events."""
     epoch = event.context.get("epoch")
     return {} if epoch is None else {"tocsin-epoch": str(epoch)}
 
@@ -140,12 +140,12 @@ def _epoch_header(event: Event) -> dict[str, str]:
 def read_receipt(
     response: HttpResponse, now: datetime, rules: AnswerRules = _NO_RULES, event_id: str = ""
 ) -> Receipt:
-    """Return the receipt in a 2xx response, or in one that reports a known event.
+    """Return the receipt if the response is a 2xx, or reports that the event is already known.
 
-    Raises `Refused` for 410 Gone, for a header `webhook-delivery` that rules out retries, and for
-    responses that the rules call permanent; `TryLater` for every other response, including
-    redirects and a 2xx that does not prove what the rules require: platforms, and proxies before
-    them, answer 200 to events that they lose.
+    Raises `Refused` for 410 Gone, for a `webhook-delivery` header that rules out retries, and for
+    statuses that the rules list as permanent. Raises `TryLater` for every other response. This
+    includes redirects, and 2xx responses without the proof that the rules require, because some
+    platforms and proxies return 200 for events that they lose.
     """
     document = _parse_body(response.body)
     if rules.known is not None and _matches_rule(rules.known, document):
@@ -164,14 +164,14 @@ def read_receipt(
 def _find_missing_proof(
     response: HttpResponse, document: Any, rules: AnswerRules, event_id: str
 ) -> str | None:
-    """Return what a 2xx response lacks to be a receipt by the rules; None if it lacks nothing."""
+    """Return which proof a 2xx response lacks according to the rules; None if it is complete."""
     for saying in rules.success:
         if not _matches_rule(saying, document):
-            return f"{saying.pointer or 'its body'} does not report success"
+            return f"{saying.pointer or 'the body'} does not report success"
     if rules.text is not None and response.body.strip() != rules.text.encode():
-        return f"its body is not {rules.text!r}"
+        return f"the body is not {rules.text!r}"
     if rules.remote_id is not None and not _is_present(rules.remote_id, document):
-        return f"without the ID of the created object at {rules.remote_id}"
+        return f"the ID of the created object is missing at {rules.remote_id}"
     if not (rules.accepted or rules.event_id) or response.status in rules.accepted:
         return None
     if rules.event_id is not None and _resolve_pointer(rules.event_id, document) == event_id:
@@ -179,7 +179,7 @@ def _find_missing_proof(
     proofs = [*map(str, rules.accepted)]
     if rules.event_id is not None:
         proofs.append(f"the event ID at {rules.event_id}")
-    return f"without confirmation that it received the event: {' or '.join(proofs)}"
+    return f"did not confirm that it received the event (expected {' or '.join(proofs)})"
 
 
 def _is_present(pointer: str, document: Any) -> bool:
@@ -234,18 +234,18 @@ def _build_retry(response: HttpResponse, now: datetime) -> TryLater:
 
 
 def _build_refusal(response: HttpResponse, rules: AnswerRules) -> Refused | None:
-    """Return the refusal of a receiver that wants no retry; None if it does not refuse.
+    """Return the refusal if the receiver does not want a retry; None otherwise.
 
-    The header is a proposal to the standard, https://github.com/standard-webhooks/standard-
+    The header is proposed for the standard in https://github.com/standard-webhooks/standard-
     webhooks/pull/291.
     """
     wish = response.headers.get("webhook-delivery", "").strip().lower()
     if response.status == HTTPStatus.GONE or wish == "disable":
-        unwanted, meaning = True, "it accepts no further deliveries"
+        unwanted, meaning = True, "it does not accept further deliveries"
     elif wish == "abort-message":
         unwanted, meaning = False, "it does not accept this event again"
     elif response.status in rules.permanent:
-        unwanted, meaning = False, "it would refuse a retry too"
+        unwanted, meaning = False, "it would reject a retry too"
     else:
         return None
     return Refused(

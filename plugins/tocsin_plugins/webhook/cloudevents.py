@@ -1,4 +1,4 @@
-"""Events as CloudEvents 1.0, by the HTTP protocol binding 1.0.2 and the JSON event format."""
+"""Events as CloudEvents 1.0, in the HTTP protocol binding 1.0.2 and the JSON event format."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _PLAIN = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
 
 
 def to_binary(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
-    """Return headers and body of `event` in binary content mode (section 3.1)."""
+    """Return the headers and body for `event` in binary content mode (section 3.1)."""
     attributes = _attributes(event, source)
     headers = {f"ce-{name}": quote(value, safe=_PLAIN) for name, value in attributes.items()}
     return {"content-type": "application/json", **headers}, body
 
 
 def to_structured(event: Event, source: str, body: bytes) -> tuple[dict[str, str], bytes]:
-    """Return headers and body of `event` in structured content mode (section 3.2).
+    """Return the headers and body for `event` in structured content mode (section 3.2).
 
-    Raises `Misconfigured` if `body`, which becomes the member `data`, is not JSON.
+    Raises `Misconfigured` if `body`, which becomes the `data` member, is not JSON.
     """
     try:
         orjson.loads(body)

@@ -31,18 +31,18 @@ _OURS = (
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the parts of `url`; ValueError if it is not absolute, or misleads readers."""
+    """Return the parts of `url`; ValueError if the URL is not absolute or is misleading."""
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("use an absolute URL, such as https://soar.example.com/hooks/tocsin")
     if "@" in parts.netloc:
         raise ValueError(
-            "a URL must not contain a username or password; receivers verify the signature"
+            "remove the username and password from the URL; receivers verify the signature"
         )
     if "#" in url:
-        raise ValueError("a URL must not contain a fragment (#...), which is never sent")
+        raise ValueError("remove the fragment (#...) from the URL, because it is never sent")
     if not url.isprintable() or " " in url or "\\" in url:
-        raise ValueError("a URL must not contain spaces, control characters or backslashes")
+        raise ValueError("remove spaces, control characters and backslashes from the URL")
     return parts
 
 
@@ -83,7 +83,7 @@ def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
 
 def _body_secrets(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
     if any(len(text.get_secret_value()) < MIN_SECRET_LENGTH for text in value.values()):
-        raise ValueError(f"a secret in the body needs at least {MIN_SECRET_LENGTH} characters")
+        raise ValueError(f"use at least {MIN_SECRET_LENGTH} characters for each secret")
     return value
 
 
@@ -91,9 +91,9 @@ def _check_header(name: str, content: str) -> None:
     if not _TOKEN.fullmatch(name):
         raise ValueError(f"{name!r} is not a valid header name")
     if name.lower() in _OURS or name.lower().startswith(("webhook-", "tocsin-")):
-        raise ValueError(f"the header {name} is set by Tocsin")
+        raise ValueError(f"Tocsin sets the header {name} itself; remove it")
     if not (content.isascii() and content.isprintable()):
-        raise ValueError(f"the header {name} may only contain printable ASCII characters")
+        raise ValueError(f"the header {name} must contain only printable ASCII characters")
 
 
 Url = Annotated[str, AfterValidator(_url)]
@@ -109,7 +109,7 @@ KeyText = Annotated[SecretStr, AfterValidator(_key)]
 """Text that `Ed25519Signer` decodes."""
 
 Headers = Annotated[dict[str, SecretStr], AfterValidator(_headers)]
-"""Headers that can be sent and that Tocsin does not set itself."""
+"""Valid headers that Tocsin does not set itself."""
 
 BodySecrets = Annotated[dict[str, SecretStr], AfterValidator(_body_secrets)]
 """Secret members of a body, by name."""

@@ -21,7 +21,7 @@ from tocsin_plugins.webhook.fields import (
 
 
 def rename_fields(error: ValidationError, names: Mapping[str, str]) -> ValidationError:
-    """Return the error with other field names."""
+    """Return a copy of the error with other field names."""
     return ValidationError.from_exception_data(
         error.title,
         [_rename_field(detail, names) for detail in error.errors(include_url=False)],
@@ -105,13 +105,13 @@ class Settings(Channel.Settings):
     @model_validator(mode="after")
     def _one_address(self) -> Self:
         if (self.url is None) == (self.secret_url is None):
-            raise ValueError("set a url, or a secret_url if the URL itself is a credential")
+            raise ValueError("set either url or, if the URL itself is a credential, secret_url")
         return self
 
     @model_validator(mode="after")
     def _signed(self) -> Self:
         if self.secret is None and self.signing_key is None:
-            raise ValueError("set a secret, a signing_key or both; nothing is sent unsigned")
+            raise ValueError("set secret, signing_key or both, because Tocsin signs every request")
         return self
 
     @model_validator(mode="after")
@@ -127,5 +127,5 @@ class Settings(Channel.Settings):
     def _attributes_are_ours(self) -> Self:
         taken = [name for name in self.headers if name.lower().startswith("ce-")]
         if self.cloudevents and taken:
-            raise ValueError(f"with cloudevents, the header {taken[0]} is set by Tocsin")
+            raise ValueError(f"with cloudevents, Tocsin sets the header {taken[0]}; remove it")
         return self

@@ -1,4 +1,4 @@
-"""Secrets of webhooks: signatures (Standard Webhooks 1.0.0), and secrets in bodies and URLs."""
+"""Webhook secrets: signatures (Standard Webhooks 1.0.0), and secrets in bodies and URLs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _BLOCK = 64  # bytes, of SHA-256
 _INNER_PAD = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER_PAD = bytes(byte ^ 0x5C for byte in range(256))
 _KEY_FORMAT = (
-    "expected whsk_ followed by the base64 of 64 bytes, an ed25519 seed and its public key, "
-    "or of the 32 bytes of the seed alone"
+    "expected whsk_ followed by the base64 of an ed25519 seed and its public key (64 bytes), or of "
+    "the seed alone (32 bytes)"
 )
 MIN_SECRET_LENGTH = 8
-"""Minimum length of a secret; a shorter one is not distinct from other text in a response."""
+"""Minimum length of a secret; shorter ones cannot be told apart from other response text."""
 
 
 class Signer(Protocol):
-    """A key of one of the standard's schemes."""
+    """A key for one of the standard's signature schemes."""
 
     def sign(self, content: bytes) -> str:
         """Return the signature of `content` in header form: `<scheme>,<base64>`."""
         ...
 
     def describe(self) -> str:
-        """Return what a receiver verifies with, without revealing a secret."""
+        """Describe what receivers verify with, without revealing a secret."""
         ...
 
 
@@ -50,9 +50,9 @@ class SharedSecret:
     _outer: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Hash the pads of HMAC (RFC 2104) once, and not for each delivery.
+        """Hash the HMAC pads (RFC 2104) once instead of for each delivery.
 
-        A key is at most as long as a block, 64 bytes.
+        A key is never longer than a block, 64 bytes.
         """
         block = self.key.ljust(_BLOCK, b"\0")
         object.__setattr__(self, "_inner", hashlib.sha256(block.translate(_INNER_PAD)))
@@ -74,7 +74,7 @@ class SharedSecret:
         return "v1," + _base64(outer.digest())
 
     def describe(self) -> str:
-        """Return the length of the secret."""
+        """Describe the secret by its length."""
         return f"a secret of {8 * len(self.key)} bits"
 
 
@@ -93,7 +93,7 @@ class Ed25519Signer:
         decoded = decode_webhook_key(text, "whsk_", (_SEED_LENGTH, 2 * _SEED_LENGTH), _KEY_FORMAT)
         key = Ed25519PrivateKey.from_private_bytes(decoded[:_SEED_LENGTH])
         if decoded[_SEED_LENGTH:] not in (b"", key.public_key().public_bytes_raw()):
-            raise ValueError(f"{_KEY_FORMAT}; its public key does not match its seed")
+            raise ValueError(f"{_KEY_FORMAT}; the public key does not match the seed")
         return cls(key)
 
     def sign(self, content: bytes) -> str:
@@ -101,14 +101,14 @@ class Ed25519Signer:
         return "v1a," + _base64(self.key.sign(content))
 
     def describe(self) -> str:
-        """Return the public key: `whpk_` and base64."""
+        """Return the public key: `whpk_` followed by base64."""
         return "whpk_" + _base64(self.key.public_key().public_bytes_raw())
 
 
 def signature_headers(
     signers: Iterable[Signer], event_id: str, moment: datetime, body: bytes
 ) -> dict[str, str]:
-    """Return the three headers with which a receiver verifies `body`, by any of `signers`."""
+    """Return the three headers with which a receiver verifies `body`, signed by all `signers`."""
     timestamp = str(int(moment.timestamp()))
     content = b".".join((event_id.encode(), timestamp.encode(), body))
     return {
@@ -123,7 +123,7 @@ def _base64(content: bytes) -> str:
 
 
 def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
-    """Return `body` with these members, replacing those of the same names.
+    """Return `body` with these members, which replace members with the same names.
 
     Raises `Misconfigured` if there are secrets and the body is not a JSON object.
     """
@@ -141,6 +141,6 @@ def insert_secrets(body: bytes, secrets: Mapping[str, SecretStr]) -> bytes:
 
 
 def list_secret_parts(parts: SplitResult) -> list[str]:
-    """Return the parts of a URL that may be secret: its path, and its query values."""
+    """Return the parts of a URL that may be secret: the path and the query values."""
     values = (pair.partition("=")[2] for pair in parts.query.split("&"))
     return [value for value in (parts.path, *values) if len(value) >= MIN_SECRET_LENGTH]

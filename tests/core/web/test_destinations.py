@@ -176,7 +176,7 @@ async def test_every_wrong_setting_is_named(admin):
 
 async def test_settings_that_do_not_go_together_are_refused(admin):
     mistakes = await judge(admin, secret=None)
-    assert "nothing is sent unsigned" in mistakes["settings"]
+    assert "Tocsin signs every request" in mistakes["settings"]
 
 
 async def test_a_wrong_secret_is_not_shown(admin):

@@ -286,7 +286,7 @@ def test_buttons_need_a_secret_and_people(missing):
     ("given", "reason"),
     [
         ({"buttons": ["close"]}, "buttons.0"),
-        ({"buttons": ["assign", "assign"]}, "name each button once"),
+        ({"buttons": ["assign", "assign"]}, "list each button only once"),
         ({"people": {"ana": "ana"}}, "'ana' is not a Slack user ID"),
         ({"people": {ANA: ""}}, "people"),
         ({"signing_secret": "short"}, "signing_secret"),

@@ -40,7 +40,7 @@ async def test_a_channel_that_is_not_there_is_a_problem(make):
 async def test_an_archived_channel_is_a_problem(make, slack):
     slack.channel.is_archived = True
     assert (await make().check()).problems == (
-        "channel: it is archived; unarchive it, or use another",
+        "channel: the channel is archived; unarchive it, or use another channel",
     )
 
 
@@ -51,7 +51,7 @@ async def test_that_it_may_not_read_is_no_problem_but_told_with_what_follows(mak
     health = await make().check()
     assert health.problems == ()
     assert f"without the scope {kind}:history" in health.detail
-    assert "may be posted twice" in health.detail
+    assert "may post an event twice" in health.detail
 
 
 @pytest.mark.parametrize("left", [{"chat:write"}, {"chat:write", "channels:history"}])
@@ -59,7 +59,8 @@ async def test_the_least_scopes_do(make, slack, left):
     slack.scopes = left
     health = await make().check()
     assert health.problems == ()
-    assert f"to {CHANNEL} (grant the scope channels:read" in health.detail
+    assert f"to {CHANNEL} (to see its name" in health.detail
+    assert "grant the scope channels:read)" in health.detail
 
 
 async def test_without_the_scope_to_see_the_channel_its_messages_tell_of_it(make, slack):
@@ -81,7 +82,7 @@ async def test_a_public_channel_can_be_posted_to_from_outside_with_the_scope_for
     slack.channel.is_member = False
     health = await make().check()
     assert health.problems == ()
-    assert "may be posted twice" in health.detail
+    assert "may post an event twice" in health.detail
 
 
 async def test_where_slack_names_no_scopes_none_is_missed(make, slack, monkeypatch):

@@ -225,7 +225,7 @@ def test_no_other_header_is_authentic(case, body, value):
     ("tracker", "settings", "reason"),
     [
         ("github", {"webhook_secret": "x" * 15}, "at least 16"),
-        ("github", {"status_interval": None}, "set status_interval too"),
+        ("github", {"status_interval": None}, "also set status_interval"),
         ("roundup", {}, "does not accept webhooks of"),
     ],
 )

@@ -120,13 +120,13 @@ async def test_the_status_of_a_closed_alert_follows_the_disposition(disposition,
 )
 def test_statuses_for_dispositions_without_effect_are_refused(closing):
     own = {"false-positive": "FalsePositive"}
-    with pytest.raises(ValidationError, match="close_as: set close_when and follow_changes too"):
+    with pytest.raises(ValidationError, match="close_as: also set close_when and follow_changes"):
         make_settings(TheHive, **Suite().settings(URL), close_as=own, **closing)
 
 
 def test_closing_by_the_disposition_without_its_events_is_refused():
     closing = {"close_when": "data.disposition == 'duplicate'"}
-    with pytest.raises(ValidationError, match="close_when: set follow_changes too"):
+    with pytest.raises(ValidationError, match="close_when: also set follow_changes"):
         make_settings(TheHive, **Suite().settings(URL), **closing)
     make_settings(TheHive, **Suite().settings(URL), **closing, follow_changes=True)
 

@@ -95,7 +95,7 @@ def test_a_wrong_or_missing_secret_is_refused(authorization):
 
 
 def test_a_secret_without_reads_is_refused():
-    with pytest.raises(ValidationError, match="set status_interval too"):
+    with pytest.raises(ValidationError, match="also set status_interval"):
         build_settings(status_interval=None)
     assert "webhook_secret" in TheHive.Settings.secret_fields()
 
