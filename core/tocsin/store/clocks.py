@@ -13,9 +13,9 @@ from tocsin.store.statements import build_insert
 from tocsin.store.tables import nodes
 
 CLOCK_TOLERANCE = timedelta(seconds=2)
-"""The difference between two clocks from which on it is reported."""
+"""The smallest difference between two clocks that is reported."""
 CURRENT = timedelta(seconds=30)
-"""The time for which what a node has stored of its clock is current."""
+"""How long the stored clock of a node counts as current."""
 _KEPT = timedelta(days=1)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -28,7 +28,7 @@ class NodeClock:
     name: str
     """The machine and the port of the node, such as `soc-1:8080`."""
     offset: timedelta
-    """How far it is ahead of the database's clock; negative where it is behind."""
+    """How far it is ahead of the database clock; negative if it is behind."""
 
 
 def load_database_time(connection: Connection) -> datetime | None:
@@ -74,7 +74,7 @@ def load_clocks(connection: Connection, now: datetime) -> Sequence[NodeClock]:
 
 
 def remove_clock(connection: Connection, number: int) -> None:
-    """Remove the clock of a node that ends."""
+    """Remove the clock of a node that is stopping."""
     connection.execute(delete(nodes).where(nodes.c.number == number))
 
 

@@ -70,13 +70,13 @@ class Database(ABC):
     async def write_behind(
         self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `write`, for work that yields to other writers: what arrives is stored first."""
+        """Do as `write`, but yield to other writers, so that new data is stored first."""
         return await self.write(operation, *args, **kwargs)
 
     async def execute_behind(
         self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `write_behind`, for an operation that is one statement if the database is shared.
+        """Do as `write_behind`, for an operation that is one statement if the database is shared.
 
         Such a statement is a transaction by itself.
         """
@@ -102,14 +102,14 @@ class Database(ABC):
             await asyncio.sleep(_BEAT_SECONDS)
 
     def check_identity(self) -> None:
-        """Raise DatabaseReplaced where the open files are no longer those at their path.
+        """Raise DatabaseReplaced if the open files are no longer the ones at their path.
 
         Nothing where the database is a server's.
         """
         return
 
     async def require_sessions(self) -> None:
-        """Raise OperatorError where a pooler gives the session of a connection to others.
+        """Raise OperatorError if a pooler lets other clients use the session of a connection.
 
         Nothing where there is no server.
         """

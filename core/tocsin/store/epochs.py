@@ -1,4 +1,4 @@
-"""Epochs: unbroken histories of a database, and its head, up to which the current one goes.
+"""Epochs, which are unbroken histories of a database, and the head of the current one.
 
 Who keeps a head outside the database can tell later whether the database was rolled back: a
 backup that was restored, a copy, or a file that was removed. Then a new epoch begins, far above all
@@ -38,7 +38,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """A database that is behind a head that is known of it."""
+    """A database that is behind a known head."""
 
     known: Head
     found: Head
@@ -114,7 +114,7 @@ def load_epoch_number(connection: Connection) -> int:
 
 
 def find_rollback(connection: Connection, known: Head) -> Rollback | None:
-    """Return how the database is behind a known head; None if it is not.
+    """Return how far the database is behind a known head; None if it is not behind.
 
     A head of an earlier epoch is behind if it reaches into the epoch that followed.
     """

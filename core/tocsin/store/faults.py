@@ -13,7 +13,7 @@ from tocsin.errors import OperatorError, TocsinError
 
 
 class DatabaseFault(StrEnum):
-    """Class of a failure that is the database's, and not that of a wrong statement."""
+    """Kind of failure that the database causes, rather than a wrong statement."""
 
     UNREACHABLE = "unreachable"
     TIMED_OUT = "timed-out"
@@ -109,14 +109,14 @@ class DatabaseFailure(TocsinError, OSError):  # noqa: N818 - a state, not a mist
 
 
 class DatabaseReplaced(DatabaseFailure):
-    """The database is no longer the one that was opened: it was rolled back, or is another."""
+    """The database is no longer the one that was opened: it was rolled back or replaced."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, DatabaseFault.REPLACED)
 
 
 class UnusableDatabaseError(OperatorError):
-    """The database cannot be used; the text says why, and what to do about it."""
+    """The database cannot be used; the message says why and what to do about it."""
 
     exit_status = 3
 
@@ -126,7 +126,7 @@ class UnusableDatabaseError(OperatorError):
 
 
 def find_fault(error: BaseException) -> DatabaseFault | None:
-    """Return the database's fault that caused the error, None for any other error."""
+    """Return the database fault that caused the error, None if there is none."""
     match error:
         case DatabaseFailure() | UnusableDatabaseError():
             return error.fault
@@ -156,7 +156,7 @@ def _find_by_code(error: BaseException | None) -> DatabaseFault | None:
 
 
 def describe_connection_failure(error: Exception) -> DatabaseFailure:
-    """Return the failure of a connection that the driver could not open or lost its answers."""
+    """Return the failure of a connection that could not be opened, or that was lost."""
     fault = _find_by_state(error) or DatabaseFault.UNREACHABLE
     if isinstance(error, TimeoutError):
         return DatabaseFailure(str(error) or "the server does not respond", fault)
@@ -164,7 +164,7 @@ def describe_connection_failure(error: Exception) -> DatabaseFailure:
 
 
 def describe_fault(error: BaseException) -> OperatorError:
-    """Return the operator error for an exception of the database.
+    """Return the operator error for an exception that the database raised.
 
     It is an UnusableDatabaseError if the database is at fault.
     """

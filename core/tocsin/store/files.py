@@ -29,7 +29,7 @@ def _lock_path(database: Path) -> Path:
 
 
 def is_locked(database: Path) -> bool:
-    """Return whether a process, this one included, holds the lock file of a SQLite database."""
+    """Return whether any process, even this one, holds the lock file of a SQLite database."""
     try:
         with _lock_path(database).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -42,7 +42,7 @@ def is_locked(database: Path) -> bool:
 
 @contextmanager
 def hold_lock(database: Path) -> Iterator[None]:
-    """Hold the lock file of a SQLite database; OperatorError where another process holds it.
+    """Hold the lock file of a SQLite database; OperatorError if another process holds it.
 
     Raises DatabaseFailure where the disk is full or broken.
 

@@ -1,4 +1,4 @@
-"""Heads of databases, kept in a file outside of them."""
+"""Heads of databases, stored in a file outside the databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats of the nodes, by which others notice one that is frozen or stuck."""
+"""Heartbeats of nodes, by which other nodes notice that a node is frozen or stuck."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tocsin.store.tables import EPOCH, nodes
 
 @dataclass(frozen=True, slots=True)
 class TroubledNode:
-    """A node that runs, and does not work."""
+    """A node that is running but not working."""
 
     number: int
     name: str
     beat_at: datetime
     stalled: Sequence[str]
-    """Its loops that are stuck; empty where the node as a whole is silent."""
+    """Its loops that are stuck; empty if the whole node is silent."""
 
 
 def record_heartbeat(

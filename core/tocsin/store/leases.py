@@ -16,7 +16,7 @@ LEASE_DURATION = timedelta(seconds=90)
 
 
 class LeaseLost(TocsinError):  # noqa: N818 - a state, not a mistake
-    """The lease ran out or was taken over by another node."""
+    """The lease expired, or another node took it over."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,7 @@ class LeasedTable:
     table: Table
     key: Column[str]
     lost: type[LeaseLost] = LeaseLost
-    """The error raised where a lease is lost."""
+    """The error to raise when a lease is lost."""
 
     def is_free(self, row: Any, now: datetime) -> bool:
         """Return whether a row is not leased, or its lease has run out."""
@@ -52,7 +52,7 @@ class LeasedTable:
         *conditions: ColumnElement[bool],
         **values: Any,
     ) -> str | None:
-        """Return the token of a new lease, None where the row was leased since it was read."""
+        """Return the token of a new lease, None if the row was leased after it was read."""
         columns, token = self.table.c, secrets.token_hex(16)
         leased = (
             update(self.table)
@@ -80,11 +80,11 @@ class Lease:
         return self._update(connection, leased_until=now + LEASE_DURATION, **values)
 
     def release(self, connection: Connection, /, **values: Any) -> None:
-        """Release the lease for another node and store the values; nothing if it was lost."""
+        """Release the lease and store the values; do nothing if the lease was lost."""
         self._update(connection, node=None, lease=None, leased_until=None, **values)
 
     def confirm(self, connection: Connection) -> None:
-        """Hold the lease until this transaction ends; raises `LeaseLost` where it is lost."""
+        """Hold the lease until this transaction ends; raises `LeaseLost` if it was lost."""
         held = select(self.leased.key).where(*self.conditions).with_for_update(read=True)
         if connection.execute(held).first() is None:
             raise self.leased.lost(f"{self.key}: the lease is no longer held by this node")

@@ -31,7 +31,7 @@ class DatabaseUrls:
 
     main: URL
     sessions: URL | None
-    """For what needs a session of its own, where `main` leads through a pooler."""
+    """For operations that need their own session, if `main` goes through a pooler."""
     reads: URL | None
     """For reads from a replica."""
 
@@ -53,7 +53,7 @@ def parse_url(text: str, variable: str = DATABASE_URL) -> URL:
 
 
 def parse_urls(settings: Settings) -> DatabaseUrls:
-    """Return the URLs of the settings; raises OperatorError with the problems of all."""
+    """Return the URLs in the settings; raises OperatorError that lists all problems."""
     texts = {DATABASE_URL: settings.database}
     if sessions := settings.database_session_url.get_secret_value():
         texts[SESSION_URL] = sessions
@@ -103,7 +103,7 @@ def open_database(url: URL, sessions: URL | None = None) -> Database:
 def open_replica(urls: DatabaseUrls) -> Database | None:
     """Open the replica, None without a read URL.
 
-    Where the database has a session URL, the read URL may lead through a pooler that shares
+    If the database has a session URL, the read URL may also go through a pooler that shares
     sessions too.
     """
     if urls.reads is None:
@@ -114,7 +114,7 @@ def open_replica(urls: DatabaseUrls) -> Database | None:
 
 
 def open_session_database(settings: Settings) -> Database:
-    """Open the database of the settings without a pooler that shares sessions, for a command."""
+    """Open the database for a command, without going through a pooler that shares sessions."""
     urls = parse_urls(settings)
     return open_database(urls.sessions or urls.main)
 

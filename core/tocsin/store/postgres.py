@@ -166,7 +166,7 @@ class PostgresDatabase(Database):
     async def write_behind(
         self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run the operation as `write` does, over half of the connections at most."""
+        """Run the operation as `write` does, but use at most half of the connections."""
         async with self._behind:
             return await self.write(operation, *args, **kwargs)
 
@@ -234,7 +234,7 @@ class PostgresDatabase(Database):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Run the operation; raises DatabaseFailure where the driver gets no connection or answer.
+        """Run the operation; raises DatabaseFailure if the driver cannot connect or gets no answer.
 
         Whatever else the operation raises is its own. Connection, transaction and operation share
         one greenlet: SQLAlchemy's asynchronous connection takes five, which cost more than the
@@ -293,7 +293,7 @@ class PostgresDatabase(Database):
                 await driver.execute("SELECT 1", timeout=_HEARTBEAT)
 
     async def require_sessions(self) -> None:
-        """Raise OperatorError where a pooler gives the session of a connection to others.
+        """Raise OperatorError if a pooler lets other clients use the session of a connection.
 
         A notification reaches a listener only by a session of its own. Locks and limits need one
         too. Behind a pooler that may share sessions, the server has to set the limits.
@@ -315,7 +315,7 @@ class PostgresDatabase(Database):
             )
 
     async def _require_notifications(self) -> None:
-        """Raise OperatorError where a notification over one connection does not reach another."""
+        """Raise OperatorError if a notification over one connection does not reach another."""
         topic = f"{CHANNEL}_{secrets.token_hex(8)}"
         async with self._attending.connect() as first, self._attending.connect() as second:
             listening = (await first.get_raw_connection()).driver_connection

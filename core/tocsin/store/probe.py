@@ -17,15 +17,15 @@ from tocsin.store.statements import INCIDENT_CHANGE, allot_numbers
 from tocsin.store.tables import deliveries, events, incidents, metadata
 
 PROBE_INTERVAL = 1.0
-"""Seconds for which a result is shared, so that callers cannot make the probe expensive."""
+"""How many seconds a result is shared, so that callers cannot make the probe expensive."""
 PATIENCE = 5.0
-"""Seconds after which a write that does not end counts as failed."""
+"""How many seconds a write can take before it counts as failed."""
 _LOCK_SECONDS = 4  # for the server to name the lock as the cause before our patience ends
 _log = structlog.get_logger()
 
 
 class DatabaseProbe:
-    """Finds out whether the database takes writes, for any number of callers at once."""
+    """Finds out whether the database accepts writes, for any number of callers at once."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class DatabaseProbe:
         self._logged: DatabaseFault | None = None
 
     async def check(self) -> DatabaseFault | None:
-        """Return the fault that keeps the database from taking writes, None if it takes them.
+        """Return the fault that keeps the database from accepting writes, None if it accepts them.
 
         A result is returned for a second; callers that come meanwhile wait for the same write, for
         five seconds at most.

@@ -1,4 +1,4 @@
-"""Reads from a replica, as far as it is not too old and has what the caller wrote."""
+"""Reads from a replica, unless it lags too far behind or lacks what the caller wrote."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 BEAT_INTERVAL = timedelta(seconds=1)
 """How often a node writes something for the replica to show."""
 PATIENCE = 1.0
-"""Seconds after which a replica that has not begun to answer counts as frozen."""
+"""How many seconds a replica has to begin its response before it counts as frozen."""
 MOST_READS = 9
 """Reads at once. One connection of the pool is left to measure the lag."""
 _POLLS = (0.0, 0.01, 0.05, 0.2)
@@ -40,14 +40,14 @@ _log = structlog.get_logger()
 
 
 class FallbackReason(StrEnum):
-    """Why the primary answered a read that a replica may answer."""
+    """Why the primary answered a read that a replica could have answered."""
 
     UNREACHABLE = "unreachable"
     """No connection, no response in time, or another fault of the server."""
     LAGGING = "lagging"
     """It lags by more than the limit."""
     BEHIND = "behind"
-    """It does not have yet what the caller wrote or has seen."""
+    """It does not yet have what the caller wrote or has seen."""
     CANCELED = "canceled"
     """It canceled the read, to replay changes of the primary."""
     BUSY = "busy"
@@ -55,7 +55,7 @@ class FallbackReason(StrEnum):
     UNMARKED = "unmarked"
     """A node without a read URL, or of an earlier version, serves the API too."""
     PROBLEM = "problem"
-    """The request failed on the replica: what it names may be newer."""
+    """The request failed on the replica, perhaps because it is about a newer record."""
 
 
 class ReplicaFault(TocsinError):  # noqa: N818 - a state that leads to the primary
@@ -145,13 +145,13 @@ class ReadReplica:
         return self._age(shown)
 
     def _age(self, shown: int | None) -> float | None:
-        """Return how many seconds behind a replica that shows this beat is at most."""
+        """Return the maximum lag, in seconds, of a replica that shows this beat."""
         if shown is None or (stored := self._beats.get(shown)) is None:
             return None
         return self._monotonic() - stored
 
     def _report(self, reason: FallbackReason | None, detail: str = "") -> None:
-        """Have reads go to the primary or the replica; logged when that changes."""
+        """Send reads to the primary or to the replica, and log each change."""
         is_lost = reason is FallbackReason.UNREACHABLE
         if is_lost and not self._lost.done():
             self._lost.set_result(None)

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 UNFINISHED_COPY = "unfinished_copy"
-"""The table of a database that another one is being copied to."""
+"""The table that marks a database as the target of an unfinished copy."""
 _UNFINISHED_RESTORE = Table("unfinished_restore", MetaData(), Column("number", Integer))
-"""In a database with restored rows in which erased values may be readable."""
+"""The table that marks a restored database that may still contain erased values."""
 _REVISION = Table("alembic_version", MetaData(), Column("version_num", String(32)))
 _COMPATIBLE_WITH = "schema_compatible_with"
 """Entry of `sequences` with the oldest revision whose nodes work with the database."""
@@ -191,7 +191,7 @@ def _find_pending(state: SchemaState | None) -> list[Migration]:
 
 
 def plan_upgrade(connection: Connection) -> list[Migration]:
-    """Return the migrations that an upgrade would run; raises OperatorError."""
+    """Return the migrations that an upgrade would run; raises OperatorError as `upgrade` does."""
     return _find_pending(_load_state(connection))
 
 
@@ -289,7 +289,7 @@ async def has_no_schema(database: Database) -> bool:
 
 
 async def check_schema(database: Database, *, is_exact: bool = False) -> None:
-    """Check that this version works with the schema; raises OperatorError where it does not.
+    """Check that this version works with the schema; raises OperatorError if it does not.
 
     A newer schema is accepted if it is compatible, unless `is_exact`.
     """

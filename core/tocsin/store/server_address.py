@@ -36,18 +36,18 @@ class ServerAddress:
     """Where a database is, and how to connect to it."""
 
     hosts: Sequence[tuple[str, int]]
-    """Host names, or directories of Unix sockets, each with a port. Empty: the driver's default."""
+    """Host names or Unix socket directories, with ports; empty for the driver's default."""
     database: str
     user: str | None
     password: str | None = field(repr=False)
     target: str
     """`target_session_attrs` of libpq."""
     connect_seconds: float
-    """Time for each host."""
+    """How long to wait for each host."""
     cached_statements: int | None
-    """Prepared statements that a connection keeps; None for the driver's default."""
+    """How many prepared statements a connection keeps; None for the driver's default."""
     tls: Mapping[str, str]
-    """Parameters of TLS, by their names in libpq."""
+    """TLS parameters, by their names in libpq."""
 
     @property
     def bare_url(self) -> URL:
@@ -88,7 +88,7 @@ def split_hosts(text: str, variable: str = DATABASE_URL) -> str:
 
 
 def read_address(url: URL, variable: str = DATABASE_URL) -> ServerAddress:
-    """Return the address that a PostgreSQL URL gives; raises ConfigurationError with all problems.
+    """Return the address in a PostgreSQL URL; raises ConfigurationError that lists all problems.
 
     Among several hosts, the one that takes writes is meant by default; in the read URL, one that is
     a replica.

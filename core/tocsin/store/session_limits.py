@@ -1,4 +1,4 @@
-"""Time limits of PostgreSQL sessions, so that a frozen or vanished node holds no lock for long.
+"""Time limits of PostgreSQL sessions, so that frozen or lost nodes do not hold locks for long.
 
 They are set by `SET` after connecting: poolers refuse or drop parameters of the startup message.
 """
@@ -31,7 +31,7 @@ SESSION_LIMITS: Mapping[str, str] = {
 SCHEMA_CHANGE_SECONDS = 300
 """How long one statement of a migration may take, and this side waits for any answer."""
 SHARES_SESSIONS = "tocsin_shares_sessions"
-"""Execution option: a pooler gives the session of a connection to others between transactions."""
+"""Execution option: a pooler lets other clients use the session between transactions."""
 
 # The same limits for this side of the connection (tcp(7)); Linux only, others have fewer of them
 _SOCKET_OPTIONS = {
@@ -65,7 +65,7 @@ def _limit_socket(driver: Any) -> None:
 
 
 def allow_long_transaction(connection: Connection) -> None:
-    """Give this transaction the time that a migration may take, also between its statements."""
+    """Allow this transaction to take as long as a migration, even between its statements."""
     if connection.dialect.name == "postgresql":
         for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
             connection.execute(text(f"SET LOCAL {name} = '{SCHEMA_CHANGE_SECONDS}s'"))
@@ -80,7 +80,7 @@ def find_missing_limits(connection: Connection) -> list[str]:
 
 
 def list_missing_defaults(connection: Connection) -> list[str]:
-    """Return the statements that give this role, by default, the limits that it does not have."""
+    """Return the statements that set the missing limits as this role's defaults."""
     missing = _compare_limits(connection)
     quoted = text("SELECT quote_ident(current_user), quote_ident(current_database())")
     user, database = connection.execute(quoted).one()

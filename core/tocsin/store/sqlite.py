@@ -306,7 +306,7 @@ class SqliteDatabase(Database):
         )
 
     def check_identity(self) -> None:
-        """Raise DatabaseReplaced where the file or its log was removed or replaced.
+        """Raise DatabaseReplaced if the file or its log was removed or replaced.
 
         SQLite keeps both open, and would go on storing where nobody finds it.
         """

@@ -1,4 +1,4 @@
-"""Marks of writes, by which a replica shows whether it has what a caller wrote.
+"""Marks of writes, which show whether a replica has received what a caller wrote.
 
 A transaction that writes for a caller also stores a random number. A replica that has the same
 number has that transaction. Neither clocks nor positions in the server's log are compared, so it
@@ -31,7 +31,7 @@ _SELECT_UNMARKED = text(f"SELECT name {_WITHOUT_MARKS} ORDER BY name")
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """What a replica has to show before it may answer."""
+    """What a replica must have received before it may answer."""
 
     place: int | None
     """The place of the caller's mark; None for all places."""
@@ -59,7 +59,7 @@ def load_freshness(connection: Connection, caller: str | None) -> Freshness:
 
 
 def find_unmarked_nodes(connection: Connection) -> Sequence[str]:
-    """Return the names of the nodes that serve the API and mark no writes."""
+    """Return the names of the nodes that serve the API but do not mark their writes."""
     return connection.scalars(_SELECT_UNMARKED).all()
 
 
