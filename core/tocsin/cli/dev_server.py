@@ -1,4 +1,4 @@
-"""`tocsin serve --dev`: restarts the service when a file of a plugin changes."""
+"""`tocsin serve --dev`: restarts the service when a plugin's files change."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _parse_duration(text: str) -> timedelta:
 
 
 def describe_remedy(kind: StopKind, name: str) -> str:
-    """Return the instruction to end a stop."""
+    """Return the instruction to enable something that was disabled."""
     return f"to enable it, run {_ENABLE[kind].format(name)}"
 
 

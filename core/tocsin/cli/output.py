@@ -39,7 +39,7 @@ def print_text(
 
 
 def print_line(text: object, *, file: TextIO | None = None) -> None:
-    """Print text of a SIEM or a receiver on one line, so that it cannot look like two lines."""
+    """Print text from a SIEM or a receiver on one line, so that it cannot look like two lines."""
     print_text(to_line(text), file=file)
 
 

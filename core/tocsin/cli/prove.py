@@ -1,4 +1,4 @@
-"""`tocsin prove`: account of a period."""
+"""`tocsin prove`: accounts for a period."""
 
 from __future__ import annotations
 

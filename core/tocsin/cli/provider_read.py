@@ -1,4 +1,4 @@
-"""`tocsin providers read`: pages of a provider, for authors of plugins."""
+"""`tocsin providers read`: prints a provider's pages, for plugin authors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of destinations against the contracts of their receivers."""
+"""Checks that destinations meet their receivers' contracts."""
 
 from __future__ import annotations
 

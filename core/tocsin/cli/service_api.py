@@ -1,4 +1,4 @@
-"""API client of the commands that call a running service."""
+"""API client for the commands that call a running service."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 class ServiceApi:
-    """Client of the endpoints of a running service."""
+    """Calls the API of a running service."""
 
     def __init__(self, client: HttpClient, url: str, credential: Mapping[str, str]) -> None:
         self._client = client

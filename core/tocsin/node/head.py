@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 
 
 class HeadKeeper:
-    """Stores the head of the database in the data directory, and holds the database against it."""
+    """Stores the head of the database in the data directory, and compares the database with it."""
 
     def __init__(self, file: HeadFile, database: Database, clock: Clock) -> None:
         self._file = file

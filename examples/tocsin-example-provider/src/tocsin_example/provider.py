@@ -1,4 +1,4 @@
-"""Example provider: changes are listed by time; client credentials sign in."""
+"""Provider for Example, which lists changes by time and signs in with client credentials."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WORDS = {kind: word for word, kind in ENTITIES.items()}
 class ExampleSettings(WindowedProvider.Settings, ApiSettings):
     """Settings under [providers.<name>]."""
 
-    client_id: str = Field(description="Id of an API client in Example.")
+    client_id: str = Field(description="ID of an API client in Example.")
     client_secret: SecretStr = Field(description="Secret of the API client.")
 
 
@@ -163,7 +163,7 @@ class ExampleProvider(WindowedProvider[ExampleSettings]):
 
 
 def no_cases(content: Any) -> Broken:
-    """Return the error for a response without a list of cases, with Example's own if it has one."""
+    """Return the error for a response without a list of cases, and Example's own error if any."""
     match content:
         case {"error": error}:
             return Broken(f"GET /api/v1/cases returned the error {error!r:.200}")
