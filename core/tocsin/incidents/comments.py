@@ -18,7 +18,7 @@ from tocsin.model import Json
 from tocsin.store.tables import incident_comments, incident_triage, incidents
 
 MAX_COMMENTS = 500
-"""The number of comments on an incident."""
+"""How many comments an incident can have."""
 _total = (
     select(func.coalesce(incident_triage.c.comment_count, 0))
     .select_from(incidents)

@@ -13,7 +13,7 @@ from tocsin.store.tables import incident_alerts, incident_triage, incidents
 
 _i, _a, _t = incidents.c, incident_alerts.c, incident_triage.c
 MAX_DISPOSITIONS = 10_000
-"""Dispositions that a ranking considers, the latest: it takes longer the more there are."""
+"""How many of the latest dispositions a ranking considers, since more take longer."""
 _PROVIDER = "provider"
 
 

@@ -59,12 +59,12 @@ COLUMNS = (
     "created_at",
     "updated_at",
 )
-"""The columns in the JSON of an incident."""
+"""The columns in an incident's JSON."""
 _MOMENTS = COLUMNS[-3:]
 StoredEntity = tuple[str, str, str | None]
 """Kind, value and role of an entity, as they are stored."""
 _REBUILT = "incident_documents_version"
-"""Entry of `sequences` with the version of which every incident has had a document."""
+"""Entry of `sequences` with the latest version in which every incident had a document."""
 _BATCH = 200
 _INTERVAL = timedelta(hours=1)
 
@@ -222,7 +222,7 @@ def rebuild_documents(connection: Connection, after: int, limit: int = _BATCH) -
 
 
 def restart_documents(connection: Connection) -> None:
-    """Have the documents of all incidents made again, where there are none."""
+    """Let the documents of all incidents be rebuilt, if there are none."""
     restart_sequences(connection, _REBUILT)
 
 
@@ -243,7 +243,7 @@ class DocumentRebuild:
         await self._clock.sleep(_INTERVAL)
 
     async def rebuild(self) -> None:
-        """Rebuild what is missing or outdated; nothing if this version was completed before."""
+        """Rebuild missing and outdated documents, unless this version was completed before."""
         last: int | None = 0
         if await self._database.lookup(load_last_allotted, _REBUILT) == DOCUMENT_VERSION:
             return

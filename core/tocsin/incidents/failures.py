@@ -40,7 +40,7 @@ def _choose_outcome(error: BaseException) -> str:
 
 
 def log_failure(key: StreamKey, failure: ReadFailure, error: BaseException) -> None:
-    """Log a failed read, with the traceback where the error is a bug."""
+    """Log a failed read, with the traceback if the error is a bug."""
     _log.warning(
         "stream not read",
         provider=key.provider,

@@ -22,7 +22,7 @@ class IncidentFilter:
     title: str | None = None
     """Part of the title, in any case."""
     entity: str | None = None
-    """Value of an entity of any kind, in any spelling of it."""
+    """Value of an entity of any kind, in any spelling."""
     technique: str | None = None
     """ATT&CK technique ID, including its sub-techniques."""
     occurred_since: datetime | None = None

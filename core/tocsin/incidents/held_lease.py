@@ -1,4 +1,4 @@
-"""Lease that a task holds: it is renewed, and the task ends when it is lost."""
+"""Lease that a task holds: it is renewed, and the task ends if the lease is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin.store import LEASE_DURATION, Database, Lease, LeaseLost
 
 RENEWAL_INTERVAL = timedelta(seconds=20)
 TAKEOVER_INTERVAL = timedelta(seconds=2)
-"""The interval at which a waiting node tries to acquire the lease."""
+"""How often a waiting node tries to acquire the lease."""
 _log = structlog.get_logger()
 
 

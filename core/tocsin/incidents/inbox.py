@@ -1,4 +1,4 @@
-"""Inbox for pushed incidents: stored before their sender is answered."""
+"""Inbox for pushed incidents, which are stored before their sender gets a response."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_BODY_MIB = 16
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """What became of a push."""
+    """The result of a push."""
 
     counts: ReadCounts
     is_stored: bool
@@ -121,7 +121,7 @@ class PushInbox:
         return int(getattr(settings, "max_body_mib", MAX_BODY_MIB)) * 2**20
 
     def is_authentic(self, name: str, headers: Mapping[str, str]) -> bool | None:
-        """Return whether headers prove who sends them, None if that depends on the body."""
+        """Return whether the headers prove who the sender is, None if that depends on the body."""
         return self._writers[name].writer.provider.is_authentic(headers)
 
     def make_readers(self, providers: Iterable[Provider]) -> Mapping[str, Loop]:

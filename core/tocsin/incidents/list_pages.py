@@ -72,7 +72,7 @@ class IncidentOrder(Vocabulary):
     OCCURRED = "occurred"
     """The most recently occurred first."""
     SEVERITY = "severity"
-    """The most severe first, of each severity the most recently changed."""
+    """The most severe first and, within a severity, the most recently changed."""
 
 
 SortPosition = tuple[int | str, int]
@@ -86,13 +86,13 @@ class IncidentPage:
     incidents: list[dict[str, Any]]
     total: int
     exact: bool
-    """False where there are more than `total`."""
+    """False if there are more than `total`."""
     next: int | SortPosition | None
     """The last `change` or position of this page where more follows, else None."""
     resume: int
     """A client that reads the list to its end has seen every change up to this one."""
     version: str
-    """What tells one state of this page from another."""
+    """Text that differs between states of this page."""
 
 
 @dataclass(frozen=True, slots=True)

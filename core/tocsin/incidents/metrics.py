@@ -102,7 +102,7 @@ class SyncMeter:
             self._meters.accepted_pushes.labels(self._provider).inc(times)
 
     def count_fallback_push(self, times: int = 1) -> None:
-        """Count pushes that the intake has not accepted, though it was to."""
+        """Count pushes that the intake should have accepted, but did not."""
         if self._meters is not None:
             self._meters.fallback_pushes.labels(self._provider).inc(times)
 

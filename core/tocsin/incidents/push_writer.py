@@ -1,4 +1,4 @@
-"""Storage of pushed incidents: what several senders push at once shares a transaction."""
+"""Storage of pushed incidents; simultaneous pushes from several senders share a transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tocsin.model import Received
 PUSH_STREAM = "push"
 """The stream in the ledger for everything that is pushed to a provider."""
 MAX_INCIDENTS = 500
-"""The number of incidents in a transaction, unless a single part has more."""
+"""The maximum number of incidents in a transaction, unless a single part has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PushWriter:
         self._storing: asyncio.Task[None] | None = None
 
     async def store(self, received: Received) -> ReadCounts:
-        """Store what one sender has pushed, with what waits beside it, and return its counts."""
+        """Store what one sender has pushed, together with waiting pushes, and return its counts."""
         part = _Part(received, asyncio.get_running_loop().create_future())
         self._waiting.append(part)
         if self._storing is None:

@@ -1,4 +1,4 @@
-"""Refused pushes, counted in memory and recorded at intervals: an attack is to cost no writes."""
+"""Refused pushes, counted in memory and recorded in intervals, so that attacks cause few writes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PushRefusal(StrEnum):
     STOPPED = "stopped"
     SUSPENDED = "suspended"
     TOO_MANY = "too-many"
-    """The sender repeats the push, so nothing is lost and nothing recorded."""
+    """The sender repeats the push, so nothing is lost, and nothing has to be recorded."""
 
 
 _REASONS = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tocsin.errors import Misconfigured, Refused, TryLater
 
 RETRY_DELAYS = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
-"""Delay after each consecutive failure; after the last one the write has failed."""
+"""Delay after each consecutive failure; after the last one, the write has failed for good."""
 MISCONFIGURED_RETRY = timedelta(hours=1)
 """Delay after wrong settings or credentials; frequent attempts could lock the account."""
 WRITE_TIMEOUT = timedelta(minutes=2)
@@ -17,7 +17,7 @@ LATE_WRITE = "the SIEM did not respond in time"
 
 
 class WriteRetry(NamedTuple):
-    """When a write is tried again, and its consecutive failures by then."""
+    """When a write is tried again, and how often it has failed in a row."""
 
     delay: timedelta
     failures: int

@@ -31,7 +31,7 @@ class HourlyCount:
 
 
 def count_by_hour(connection: Connection, now: datetime, hours: int) -> list[HourlyCount]:
-    """Return the counts of the latest hours, the current one last; hours without any have none."""
+    """Return the counts of the latest hours, the current one last; empty hours have no counts."""
     last = (now - EPOCH) // _HOUR
     numbers = range(last - hours + 1, last + 1)
     found: dict[int, dict[Severity, int]] = {number: {} for number in numbers}

@@ -33,9 +33,9 @@ from tocsin.store.tables import (
 )
 
 MAX_LABELS = 50
-"""Tags, links and watchers of an incident, each."""
+"""How many tags, how many links and how many watchers an incident can have."""
 MAX_HISTORY = 200
-"""The number of changes in the history of an incident, the newest ones."""
+"""How many changes an incident's history contains, newest first."""
 
 
 _DISPOSITION = ("disposition", "disposition_reason", "disposition_source", "disposition_by")

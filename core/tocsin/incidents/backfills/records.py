@@ -1,4 +1,4 @@
-"""Backfills as rows: asked for by people, or made for what was lost."""
+"""Backfills as rows, requested by people or created for lost intervals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BackfillProgress:
     at: dict[str, Mapping[str, Any]]
     """The provider's own positions."""
     done: list[str]
-    """The streams that were read to the end of the window."""
+    """The streams that have been read to the end of the window."""
 
     @classmethod
     def of(cls, backfill: Backfill) -> Self:
@@ -83,7 +83,7 @@ class BackfillAdvance:
     progress: BackfillProgress
     counts: ReadCounts
     reached: datetime | None
-    """The time up to which everything was read; None where the read is not time-based."""
+    """The time up to which everything was read; None if the read is not time-based."""
 
 
 def create_backfill(
@@ -147,7 +147,7 @@ def load_next_backfill(
 def advance_backfill(
     connection: Connection, backfill: Backfill, done: BackfillAdvance, now: datetime
 ) -> None:
-    """Record a stored page; raises `BackfillEnded` where the backfill was ended meanwhile."""
+    """Record a stored page; raises `BackfillEnded` if the backfill has ended meanwhile."""
     added = {"pages": 1, **asdict(done.counts)}
     values: dict[str, Any] = {name: backfills.c[name] + count for name, count in added.items()}
     values |= {"positions": asdict(done.progress), "failures": 0, "reason": None, "updated_at": now}
@@ -165,7 +165,7 @@ def postpone_backfill(
     due_at: datetime,
     now: datetime,
 ) -> None:
-    """Record a failure and the time of the next try; raises `BackfillEnded`."""
+    """Record a failure and the time of the next attempt; raises `BackfillEnded`."""
     values = {
         "failures": failures,
         "reason": reason,
@@ -178,7 +178,7 @@ def postpone_backfill(
 def shorten_backfill(
     connection: Connection, backfill: Backfill, end: datetime, now: datetime
 ) -> None:
-    """Move the end of the window back; raises `BackfillEnded` where it was ended meanwhile."""
+    """Move the end of the window back; raises `BackfillEnded` if it has ended meanwhile."""
     _update(connection, backfill.id, {"end": end, "updated_at": now})
 
 
@@ -252,7 +252,7 @@ def represent_backfill(row: RowMapping | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _progress(row: RowMapping | Mapping[str, Any]) -> float | None:
-    """Return the progress from 0 to 1; None where the read is not time-based."""
+    """Return the progress from 0 to 1; None if the read is not time-based."""
     if row["state"] == BackfillState.COMPLETED:
         return 1.0
     if row["reached"] is None:

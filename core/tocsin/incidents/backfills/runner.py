@@ -46,11 +46,11 @@ from tocsin.store import LeaseLost
 from tocsin.store.tables import backfills
 
 RETRIES = tuple(timedelta(minutes=minutes) for minutes in (1, 10, 60, 360, 1440))
-"""The pause after each consecutive failure; after the last one a backfill has failed."""
+"""The pause after each consecutive failure; after the last one, the backfill has failed."""
 DEFAULT_LATENESS = timedelta(minutes=1)
-"""The longest delay with which a provider that is not time-based shows an incident."""
+"""How late a provider that is not time-based may show an incident."""
 MISCONFIGURED_PAUSE = timedelta(hours=1)
-"""The pause where configuration or credentials are wrong: retrying often locks accounts out."""
+"""The pause after wrong settings or credentials: frequent attempts could lock the account."""
 _log = structlog.get_logger()
 
 
@@ -203,11 +203,11 @@ def _find_reached(page: Page) -> datetime | None:
 
 
 RETRY_WINDOW = timedelta(days=30)
-"""The age up to which losses are retried automatically."""
+"""How old a loss can be and still be retried automatically."""
 MAX_TRIES = 6
-"""The number of automatic retries of a loss; operators can retry further."""
+"""How often a loss is retried automatically; after that, operators can still retry it."""
 MAX_WINDOWS = 100
-"""The number of retry backfills created at once."""
+"""How many retry backfills are created at once."""
 
 
 def find_untried_losses(

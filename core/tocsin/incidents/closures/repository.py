@@ -1,4 +1,4 @@
-"""Planned closures as rows: the latest one of each incident."""
+"""Planned closures as rows, with only the latest one for each incident."""
 
 from __future__ import annotations
 

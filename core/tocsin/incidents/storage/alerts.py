@@ -26,17 +26,17 @@ class AlertDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IncidentPolicy:
-    """Consequences of the incidents of one provider: alerts and refreshes."""
+    """What follows from a provider's incidents: alerts and refreshes."""
 
     public_url: str
     quiet: bool = False
     on_escalation: bool = False
     first_seen_closed: bool = True
-    """Whether incidents that are Closed when they are first stored are alerted."""
+    """Whether Tocsin sends alerts for incidents that are Closed when they are first stored."""
     stores_records: bool = True
     """Whether alerts are stored as the SIEM returned them."""
     refresh_after: tuple[timedelta, ...] = ()
-    """The ages at which a new incident is refreshed, in order; empty for never."""
+    """At which ages a new incident is refreshed, in order; empty for never."""
     marking: Marking = field(default_factory=Marking)
     """The sharing marking of the provider's incidents, for receivers that have such a field."""
 

@@ -1,4 +1,4 @@
-"""Merging of incident versions with each other and with what is stored, without the database."""
+"""Merging of incident versions with each other and with the stored incident, in memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def combine_versions(known: Incident, version: Incident) -> Incident:
 
 
 def is_older(version: datetime | None, known: datetime | None) -> bool:
-    """Return whether a version is older than the known one; False where a time is missing."""
+    """Return whether a version is older than the known one; False if a time is missing."""
     return version is not None and known is not None and version < known
 
 
@@ -102,7 +102,7 @@ IDENTITY = ("number", "provider", "external_id")
 
 @dataclass(frozen=True, slots=True)
 class RemovedIncident:
-    """What is left of an incident that retention removed."""
+    """What remains of an incident that retention removed."""
 
     number: int
     alert_outcome: str

@@ -1,4 +1,4 @@
-"""Incidents that retention removed, and that are read again: they get their numbers back."""
+"""Incidents that are read again after retention removed them, and keep their numbers."""
 
 from __future__ import annotations
 

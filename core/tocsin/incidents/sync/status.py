@@ -29,14 +29,14 @@ class SyncRound:
     ended_at: datetime
     next_at: datetime
     failure: ReadFailure | None
-    """The first failure; None where every stream was read."""
+    """The first failure; None if every stream was read."""
     failures: int
     """The number of consecutive failed rounds."""
     clock_skew: timedelta | None
 
 
 def record_round(connection: Connection, lease: Lease, ended: SyncRound) -> None:
-    """Record the result of a round; nothing where the lease was lost."""
+    """Record the result of a round; do nothing if the lease was lost."""
     values: dict[str, Any] = {
         "read_at": ended.ended_at,
         "next_read_at": ended.next_at,
@@ -101,9 +101,9 @@ class ProviderFacts:
     plugin: str
     capabilities: frozenset[Capability]
     absent: str | None = None
-    """The reason why the plugin is absent; None where it is present."""
+    """The reason why the plugin is absent; None if it is present."""
     retirements: tuple[ApiRetirement, ...] = ()
-    """The ends of vendors' APIs that it uses with its settings."""
+    """The retirements of vendor APIs that it uses with its settings."""
 
     @property
     def is_pushed(self) -> bool:

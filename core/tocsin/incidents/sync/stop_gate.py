@@ -1,4 +1,4 @@
-"""Gate that keeps a stopped provider from being read."""
+"""Gate that prevents reads of a provider under an emergency stop."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tocsin.stops import EmergencyStop, StopKind, find_stop
 from tocsin.store import Database
 
 POLL = timedelta(seconds=2)
-"""The longest delay after which a stop that another node has stored is seen."""
+"""How long it can take until this node notices a stop that another node has stored."""
 LEDGER_INTERVAL = timedelta(minutes=1)
-"""The interval at which the ledger shows that a provider is still stopped."""
+"""How often the ledger records that a provider is still stopped."""
 STOPPED = "stopped"
 """The outcome in the coverage ledger of reads that a stop prevents."""
 _log = structlog.get_logger()

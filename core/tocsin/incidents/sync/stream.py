@@ -27,9 +27,9 @@ from tocsin.plugin_results import iterate_pages
 from tocsin.tracing import span
 
 MAX_PAGES = 200
-"""The pages of a stream that are read before the other streams get their turn."""
+"""How many pages of a stream are read before the other streams get their turn."""
 MAX_STALLED_PAGES = 10
-"""The pages without progress after which a read is considered endless."""
+"""After how many pages without progress a read is considered endless."""
 PROGRESS_EVERY = timedelta(seconds=15)
 """How often the progress of a first read is logged."""
 _REJECTED_IN_A_ROW = 3
@@ -64,7 +64,7 @@ class _FirstRead:
 
 @dataclass(slots=True)
 class _Rejections:
-    """Records of a stream that were rejected since one was accepted, or since the node started."""
+    """Records that were rejected since the last accepted one, or since the node started."""
 
     provider: str
     in_a_row: int = 0
