@@ -80,7 +80,7 @@ async def test_hundreds_of_alerts_are_one_incident(simulator, provider, clock):
     incidents = await Feed(provider).read()
     assert {incident.external_id for incident in incidents} == {group_of(last)}
     assert len({alert.external_id for incident in incidents for alert in incident.alerts}) == 250
-    assert {incident.description.partition(" at ")[0] for incident in incidents} == {
+    assert {incident.description.partition(" on ")[0] for incident in incidents} == {
         "Rule 5710 fired 250 times"
     }
     assert (
