@@ -114,12 +114,12 @@ def tocsin_intakes() -> type[Intake]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
-    """Return the directories of templates `<receiver>/<event>.json.j2`. Called once, at startup."""
+    """Return this plugin's template directories. Called once, at startup."""
 
 
 @hookspec
 def tocsin_event(event: Event) -> None:
-    """Handle a committed event. Called for each event, and again later if the call fails.
+    """Handle an event that Tocsin has stored. Called again later if the call fails.
 
     Events pass through the delivery queue, so a restart never loses an event but can repeat one. To
     recognize a repeated event, use `event.id`. A plain function runs in a separate thread. A
@@ -129,23 +129,23 @@ def tocsin_event(event: Event) -> None:
 
 @hookspec
 def tocsin_incident_changed(event: Event) -> None:
-    """Handle a changed severity, status or disposition of an incident.
+    """Handle a change to an incident's severity, status or disposition.
 
-    `event.data["changes"]` has the old and the new value of each changed member, such as
+    `event.data["changes"]` has the old and new value of each member that changed, such as
     `{"status": {"from": "New", "to": "Closed"}}`. `event.data` also has the current `severity`,
-    `status` and `disposition`. Called like `tocsin_event`, for changes since the plugin was
-    enabled.
+    `status` and `disposition`. Called in the same way as `tocsin_event`, for changes after the
+    plugin was enabled.
     """
 
 
 @hookspec
 def tocsin_investigation_finished(event: Event) -> None:
-    """Handle a run of any investigation that completed or failed.
+    """Handle an investigation run that has completed or failed.
 
     `event.data` has `session_id`, `run`, `status`, `created_by`, `schedule_id` (None if a person or
     a program started the investigation), `title`, `risk_score` and `error`.
-    `event.context["report"]` is the report, if there is one. Called like `tocsin_event`, for runs
-    that end after the plugin was enabled, except for cancelled runs.
+    `event.context["report"]` is the report, if there is one. Called in the same way as
+    `tocsin_event`, for runs that end after the plugin was enabled. Cancelled runs are left out.
     """
 
 
@@ -153,7 +153,7 @@ def tocsin_investigation_finished(event: Event) -> None:
 def tocsin_commands() -> Any:
     """Return a `typer.Typer` with the commands of this plugin: `tocsin <plugin> <command>`.
 
-    Called only when a command of this plugin is used. Commands of Tocsin itself take precedence.
+    Called only when someone runs a command of this plugin. Tocsin's own commands take precedence.
     """
 
 
@@ -175,8 +175,8 @@ def tocsin_console_pages() -> Sequence[ConsolePage]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_metrics(objects: Mapping[str, Any]) -> Sequence[Metric]:  # type: ignore[empty-body]
-    """Return the current metrics of this plugin. Called at each scrape, in a separate thread.
+    """Return the current metrics of this plugin. Called on each scrape, in a separate thread.
 
-    `objects` contains the running objects of the plugin on this node, by table name, such as
+    `objects` contains the plugin's running objects on this node, by table name, such as
     `enrichers.lists`. If the call fails or takes over two seconds, the scrape omits these metrics.
     """
