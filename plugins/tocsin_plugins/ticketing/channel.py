@@ -52,7 +52,7 @@ class TicketingSettings(TicketSettings):
         except ValidationError as error:
             raise ValueError(_describe_option_errors(error, kind)) from None
         if self.options.get("close_as") and not (self.close_when and self.follow_changes):
-            message = "set close_when and follow_changes too, or remove this option"
+            message = "also set close_when and follow_changes, or remove this option"
             raise ValueError(f"options.close_as: {message}")
         return self
 
