@@ -82,7 +82,7 @@ async def _serve(settings: Settings, *, is_dev: bool) -> None:
     watchdog.start()
 
     def end(*_: object) -> None:
-        """Stop gracefully; at the second signal, immediately."""
+        """Stop gracefully, or immediately at the second signal."""
         watchdog.arm()
         loop.call_soon_threadsafe(stop.set)
 

@@ -38,8 +38,8 @@ _log = structlog.get_logger()
 class ClockWatch:
     """Suspends the work of a node whose clock is far off.
 
-    Leases end by the clocks of the nodes: one that is ahead takes the work of others, and repeats
-    it.
+    Each node decides by its own clock whether a lease has ended. A node whose clock is ahead
+    therefore takes over work that other nodes are still doing, and repeats it.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ClockWatch:
         await self.compare()
 
     async def compare(self) -> None:
-        """Compare the clocks once; nothing where the database has the clock of this machine."""
+        """Compare the clocks once; do nothing if the database uses the clock of this machine."""
         offset = await self._database.lookup(measure_offset, self._clock)
         if offset is None:
             return

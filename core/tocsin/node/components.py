@@ -104,7 +104,7 @@ class InvestigationRuntime:
         return [loop.run() for loop in loops]
 
     def upkeep(self) -> list[Coroutine[Any, Any, None]]:
-        """Return the loops of every node that can query enrichers, which API callers can do."""
+        """Return the loops of every node on which API callers can query enrichers."""
         return [] if self.sharing is None else [self.sharing.run()]
 
 
@@ -177,7 +177,7 @@ def build_investigations(
 
 
 def replace_investigator(worker: InvestigationWorker, investigator: Investigator | None) -> None:
-    """Run the sessions that start from now on with another investigator."""
+    """Use another investigator for all sessions that start from now on."""
     worker.investigator = investigator
     if investigator is not None:
         worker.at_once = investigator.settings.at_once

@@ -97,8 +97,9 @@ async def open_node(
 ) -> AsyncIterator[ServiceNode]:
     """Build a node without starting it, and close its resources afterwards.
 
-    The configuration is validated before anything is opened. `reread` reads the settings again at a
-    reload; by default they stay. See `serve` for `is_dev`. Raises OperatorError.
+    The configuration is validated before anything is opened. A reload calls `reread` to read the
+    settings again; without it, the settings do not change. See `serve` for `is_dev`. Raises
+    OperatorError.
     """
     clock = clock or SystemClock()
     configuration = await load_configuration(
@@ -344,9 +345,9 @@ async def serve(
 ) -> None:
     """Build a node and run it until `stop` is set, at any time; raises OperatorError.
 
-    It reads its files again whenever `reload_requested` is set. The log of the start contains the
-    seconds that imports took before it. With `is_dev`, all pending deliveries are due at the start,
-    and the delay between failed reads does not grow.
+    The node rereads its files whenever `reload_requested` is set. When it has started, it logs
+    `imported_in`, the number of seconds that the imports took. With `is_dev`, all pending
+    deliveries are due when the node starts, and the delay between failed reads does not grow.
     """
     begin = time.monotonic()
     async with AsyncExitStack() as stack:

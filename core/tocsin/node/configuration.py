@@ -36,7 +36,7 @@ def apply_file(
 ) -> list[PlannedChange]:
     """Apply the file and return the changes; raises OperatorError.
 
-    From the first time on, events are routed.
+    Events are routed as soon as a file has been applied for the first time.
     """
     destinations = apply_destinations(
         connection, list_configured_destinations(configuration), by, now

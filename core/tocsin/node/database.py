@@ -19,7 +19,7 @@ from tocsin.store import (
 
 
 async def load_shared_time(database: Database, clock: Clock) -> datetime:
-    """Return the time by the database's clock, by which all nodes agree when work is due."""
+    """Return the time of the database's clock, so that all nodes agree on when work is due."""
     offset: timedelta | None = await database.read(measure_offset, clock)
     return clock.now() if offset is None else clock.now() - offset
 

@@ -49,9 +49,9 @@ class HeadKeeper:
         self._is_stored = True
 
     async def start(self) -> None:
-        """Begin a new epoch where the database is behind the head in the file; store its head.
+        """Begin a new epoch if the database is behind the head in the file, and store its head.
 
-        Raises OperatorError where the file cannot be read.
+        Raises OperatorError if the file cannot be read.
         """
         history = await self._database.read(load_epochs)
         known = [stored.head for stored in self._file.load(history)]
@@ -85,7 +85,7 @@ class HeadKeeper:
                     await self.check()
 
     async def check(self) -> None:
-        """Store the head if it moved; raises DatabaseReplaced where the database is behind it."""
+        """Store the head if it moved; raises DatabaseReplaced if the database is behind it."""
         self._database.check_identity()
         head = await self._database.lookup(load_head)
         if self._head is not None:

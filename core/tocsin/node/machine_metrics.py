@@ -1,4 +1,4 @@
-"""Metrics of the machine that a node depends on: disks, and ends of certificates in files."""
+"""Metrics of a node's machine: space on disks, and expiry times of certificates in files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MachineGauges:
         folders: Mapping[str, Path],
         list_certificates: Callable[[], Iterable[Path]],
     ) -> None:
-        """Take the folders that the node writes to, by the names of their label."""
+        """Take the folders that the node writes to, by the values of the label `folder`."""
         self._folders = folders
         self._list_certificates = list_certificates
         self._free = metrics.gauge(

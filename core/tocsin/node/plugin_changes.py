@@ -22,7 +22,7 @@ from tocsin.registry import (
 
 @dataclass(slots=True)
 class PreparedPlugins:
-    """Plugins that were started for a new configuration, and those that it does not have."""
+    """Plugins that were started for a new configuration, and those that it no longer contains."""
 
     digests: dict[str, object]
     """Digest of each table, by its path."""
@@ -62,7 +62,7 @@ async def prepare_plugins(
 ) -> PreparedPlugins:
     """Start what is new or differs from the digests `before`; ConfigurationError if that fails.
 
-    What did not run before may fail again.
+    A plugin that was not running before may fail to start again.
     """
     digests = await asyncio.to_thread(digest_plugins, configuration)
     prepared = PreparedPlugins(digests, absent=list(configuration.absent))

@@ -95,7 +95,7 @@ class NodeState:
     """None until the node is built."""
 
     async def reload(self) -> ReloadResult:
-        """Read the files of the node again; raises OperatorError, and then changes nothing."""
+        """Reread the files of the node; if it raises OperatorError, nothing has changed."""
         assert self.reloader is not None  # noqa: S101 - requests come when the node is built
         return await self.reloader.reload()
 
@@ -172,7 +172,7 @@ class ServiceNode:
     async def run(self, stop: asyncio.Event, manager: ServiceManager | None = None) -> None:
         """Run until `stop` is set; then finish active deliveries and release the others.
 
-        Raises UnusableDatabaseError where the database turns out to be another one than before.
+        Raises UnusableDatabaseError if the database was replaced by another one.
         """
         self.state.health.heartbeats.follow()
         self.state.health.plugins.follow()
@@ -200,7 +200,7 @@ class ServiceNode:
     async def _start(self, runner: ApiRunner) -> bool:
         """Join the cluster, start the delivery workers and listen; return True.
 
-        Raises OperatorError where one of them is not possible.
+        Raises OperatorError if one of them fails.
         """
         await self._has_joined.wait()
         await self.state.clocks.compare()
@@ -212,7 +212,7 @@ class ServiceNode:
     async def _run_loops(
         self, runner: ApiRunner, stop: asyncio.Event, manager: ServiceManager
     ) -> None:
-        """Run the loops until `stop` is set; then end them while what is under way finishes."""
+        """Run the loops until `stop` is set; then end them while deliveries and requests finish."""
         async with asyncio.TaskGroup() as group:
             loops = [group.create_task(loop) for loop in self._loops(stop)]
             loops.append(group.create_task(manager.run(self.state, self.clock)))
@@ -225,7 +225,7 @@ class ServiceNode:
             await self._finish(runner)
 
     async def _finish(self, runner: ApiRunner) -> None:
-        """Finish deliveries and requests under way, both at once; nothing if all are finished."""
+        """Finish deliveries and requests in progress, both at the same time."""
         await asyncio.gather(self.workers.pool.finish(), runner.cleanup())
 
     async def _join_cluster(self) -> None:

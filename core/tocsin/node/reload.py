@@ -68,7 +68,7 @@ _log = structlog.get_logger()
 
 
 class Reloader:
-    """Reads the files of a node again, and restarts only what has changed.
+    """Rereads the files of a node, and restarts only the parts that have changed.
 
     A file with a mistake changes nothing. The parts that everything shares (the environment, the
     markings, the plugins by name) are changed in place.
@@ -157,9 +157,9 @@ class Reloader:
         audit.record_local(connection, now, "system", "node.reload", target=target, details=details)
 
     async def reload(self, *, secrets_only: bool = False) -> ReloadResult:
-        """Read the files again; with `secrets_only`, only those that hold secrets.
+        """Reread the files; with `secrets_only`, only files that contain secrets.
 
-        Raises OperatorError with every problem, and then changes nothing.
+        Raises OperatorError with every problem. In this case, nothing has changed.
         """
         try:
             result = await self._reload(secrets_only=secrets_only)

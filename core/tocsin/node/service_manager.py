@@ -27,7 +27,7 @@ _log = structlog.get_logger()
 
 
 class WatchedNode(Protocol):
-    """State of a node that decides what the service manager is notified of."""
+    """State of a node that the service manager is notified of."""
 
     @property
     def suspension(self) -> str | None:
@@ -88,7 +88,7 @@ class ServiceManager:
         self._notify("STOPPING=1", "STATUS=Stopping: finishing deliveries and requests in progress")
 
     def report_reload(self) -> None:
-        """Report that the configuration is read again."""
+        """Report that the node is reloading its configuration."""
         if self._address:
             now = time.monotonic_ns() // 1_000
             self._notify("RELOADING=1", f"MONOTONIC_USEC={now}", "STATUS=Reloading")

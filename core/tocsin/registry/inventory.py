@@ -247,7 +247,8 @@ class PluginInventory:
     def find_owners(self, module: str) -> Sequence[str]:
         """Return the enabled plugins that a module belongs to.
 
-        That is the plugin in whose package it is, or else those of its top-level package.
+        These are the plugin whose package contains the module, or else all plugins in its top-level
+        package.
         """
         parts = module.split(".")
         for length in range(len(parts), 0, -1):

@@ -36,7 +36,7 @@ class _InvalidPluginError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AbsentPlugin:
-    """Something left out, and the reason."""
+    """A plugin or a table that was left out, and the reason."""
 
     name: str
     reason: str
@@ -90,9 +90,9 @@ def choose_plugins(
 
 
 def enable_used_plugins(file: PluginsFile, installed: Iterable[InstalledPlugin]) -> PluginsFile:
-    """Return the file with the plugins enabled that it misspells, or uses without enabling them.
+    """Return the file with those plugins enabled that it misspells or uses without enabling them.
 
-    It serves to find further mistakes in their tables.
+    With these plugins, further mistakes in their tables can be found.
     """
     known = sorted(index_by_name(installed))
     tables = (*file.providers.values(), *file.destinations.values(), *file.enrichers.values())

@@ -145,7 +145,7 @@ class ConfigurationParser:
     def _add_further_problems(
         self, section: str, name: str, table: dict[str, Any], kinds: Mapping[str, type[Kind]]
     ) -> None:
-        """Add the other problems of a table that names its plugin wrong, if it is clear which."""
+        """Add the other problems of a table with a misspelled plugin, if the right one is clear."""
         nearest = find_nearest(str(table.get("plugin")), list(kinds), _SIMILARITY)
         if nearest is not None:
             for _ in self._configured(section, name, table | {"plugin": nearest}, kinds[nearest]):
@@ -238,7 +238,7 @@ class ConfigurationParser:
         return self._section("environment", self.file.environment, EnvironmentSettings)
 
     def retention(self) -> RetentionSettings:
-        """Return [retention], or its defaults, by which all is kept, if it is invalid."""
+        """Return [retention]; if it is invalid, its defaults, which keep everything."""
         return self._section("retention", self.file.retention, RetentionSettings)
 
     def _section(self, name: str, table: Mapping[str, Any], model: type[Section]) -> Section:

@@ -19,7 +19,7 @@ class ManagedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """A stored object, as far as reconciliation needs it."""
+    """The parts of a stored object that reconciliation needs."""
 
     managed_by: ManagedBy
     is_removed: bool

@@ -75,7 +75,7 @@ class RetentionSettings(BaseModel):
         return {kind: keep for kind, keep in kept.items() if keep is not None}
 
     def with_defaults(self, days: int | None, archive: Path | None) -> RetentionSettings:
-        """Return these settings, for events with those of the environment where there are none."""
+        """Return these settings, with events and the archive from the environment if unset."""
         events = self.events or (days and timedelta(days=days)) or None
         return self.model_copy(update={"events": events, "archive": self.archive or archive})
 
