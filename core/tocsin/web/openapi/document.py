@@ -50,7 +50,7 @@ def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) ->
         "info": {
             "title": "Tocsin",
             "version": version("tocsin"),
-            "summary": "Incidents of every SIEM, each accounted for",
+            "summary": "Incidents from every SIEM, each accounted for",
             "description": _DESCRIPTION,
             "contact": {"name": "Operator of this Tocsin service", "url": public_url},
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},

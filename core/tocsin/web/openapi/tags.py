@@ -94,7 +94,7 @@ TAGS = (
     ),
     EndpointTag(
         "Deliveries",
-        "Deliveries with their attempts, replaying deliveries, and rerouting events.",
+        "Deliveries and their attempts, replays, and rerouted events.",
         ("/api/admin/deliveries", "/api/admin/replays", "/api/admin/events"),
     ),
     EndpointTag(

@@ -62,7 +62,7 @@ def get_delivery(connection: Connection, call: RequestContext) -> Response:
 
 
 def replay_delivery(connection: Connection, call: RequestContext) -> Response:
-    """Queue a delivery for immediate sending, with a new retry schedule, and return it.
+    """Queue a delivery to be sent immediately, with a new retry schedule, and return it.
 
     The delivery can be in any state. The event keeps its ID.
     """

@@ -86,8 +86,8 @@ class IncidentQuery(QueryModel):
     )
     timespan: Annotated[timedelta, BeforeValidator(parse_timespan)] | None = Field(
         default=None,
-        description="Only incidents that changed within this duration before now: an ISO 8601 "
-        "duration without years and months, at most `P3650D`.",
+        description="Only incidents that have changed this recently: an ISO 8601 duration "
+        "without years or months, at most `P3650D`.",
     )
     assignee: _Filter | None = Field(
         default=None, description="Filter by assignee; `none` for unassigned incidents."

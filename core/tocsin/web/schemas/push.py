@@ -33,7 +33,7 @@ class PushBody(BodyModel):
 
 
 class PushSummary(ResponseModel):
-    """Result of a push, after Tocsin stored all incidents or the intake accepted them."""
+    """Result of a push, after Tocsin has stored all incidents or the intake has accepted them."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"provider": PROVIDER, "changed": 0, "rejected": 0}
 

@@ -74,7 +74,7 @@ class SiemClosure(ResponseModel):
 
 
 class StatusMismatchItem(RemoteObjectItem):
-    """A remote object that does not match its incident."""
+    """A remote object whose status does not match its incident's."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = RemoteObjectItem.EXAMPLE | {
         "mismatch": "object-closed",

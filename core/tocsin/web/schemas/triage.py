@@ -171,7 +171,7 @@ class TriageResult(ResponseModel):
     number: int
     outcome: TriageOutcome = Field(
         description="`unchanged`: the incident already had these values. `refused` and "
-        "`not-found`: Tocsin stored nothing for this incident."
+        "`not-found`: Tocsin did not change this incident."
     )
     detail: str | None = Field(description="Why the change was refused.")
 
