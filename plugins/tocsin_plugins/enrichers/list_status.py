@@ -25,7 +25,7 @@ def _root() -> None:
 def check_list(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="CSV or STIX 2.1 file.")],
 ) -> None:
-    """Count the entries of a list before you configure it."""
+    """Count the entries in a file before you configure it as a list."""
     try:
         entries = select_reader(str(path))(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -37,12 +37,12 @@ def check_list(
 class ListStatus(BaseModel):
     """A list, as this node has read it."""
 
-    name: str = Field(description="Name of its table in `plugins.toml`.")
+    name: str = Field(description="Name of the list's table in `plugins.toml`.")
     meaning: str = Field(description="`allow`, `deny` or `watch`.")
     path: str
     entries: int
     expired: int = Field(description="Number of expired entries, which no longer match.")
-    unusable: int = Field(description="Number of lines or indicators that could not be used.")
+    unusable: int = Field(description="Number of lines or indicators that Tocsin cannot use.")
 
 
 class ListStatuses(BaseModel):
@@ -77,8 +77,8 @@ async def show_lists(request: ExtensionRequest) -> Sequence[ConsoleSection]:
     lists = describe_lists(request.objects)
     return [
         ConsoleSection(
-            text="These lists are configured under [enrichers] in plugins.toml. The numbers show "
-            "what this node has read.",
+            text="You configure these lists under [enrichers] in plugins.toml. The numbers show "
+            "how many entries this node has read.",
             columns=("Name", "Meaning", "Entries", "Expired", "Unusable", "File"),
             rows=[
                 (one.name, one.meaning, one.entries, one.expired, one.unusable, one.path)
