@@ -193,7 +193,7 @@ def test_version_8_id_contains_its_time():
     ("change", "reason"),
     [
         ({"event_id": None, "rule_id": None}, "event_id is missing"),
-        ({"event_id": None}, "but not found: it is older"),
+        ({"event_id": None}, "but not found, because it is older"),
         ({"_time": None}, "_time is missing"),
         ({"_time": "soon"}, "is not in ISO 8601 format"),
         ({"_time": "2026-11-20T09:00:12"}, "has no time zone"),
