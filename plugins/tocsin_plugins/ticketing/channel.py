@@ -61,8 +61,8 @@ class TicketingSettings(TicketSettings):
         reserved = load_tracker(self.tracker).reserved
         if taken := sorted(name for name in self.fields if name.casefold() in reserved):
             names = ", ".join(f"fields.{name}" for name in taken)
-            are, them = ("is", "it") if len(taken) == 1 else ("are", "them")
-            message = f"{names} {are} set by Tocsin; remove {them}, or change the template"
+            them = "it" if len(taken) == 1 else "them"
+            message = f"Tocsin sets {names} itself; remove {them}, or change the template"
             raise ValueError(message)
         return self
 
@@ -78,7 +78,7 @@ class TicketingSettings(TicketSettings):
         if self.webhook_secret is None:
             return self
         if not load_tracker(self.tracker).accepts_webhooks:
-            message = f"webhook_secret: Tocsin does not accept webhooks of {self.tracker!r}"
+            message = f"webhook_secret: Tocsin does not accept webhooks from {self.tracker!r}"
             raise ValueError(f"{message}; remove the setting")
         require_status_interval(self)
         return self
@@ -99,7 +99,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
 
     @property
     def tenant_key(self) -> str:
-        """The project at the tracker."""
+        """The tracker, its URL and the project."""
         return f"{self.settings.tracker} {self.settings.url} {self.settings.project}"
 
     def authorization(self) -> Mapping[str, str]:
@@ -107,7 +107,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
         return self.tracker.authorization()
 
     async def check(self) -> Health:
-        """Return problems at the tracker."""
+        """Return what the tracker reports about the project, and problems with `resolutions`."""
         health = await self.tracker.check()
         if not self.settings.resolutions:
             return health
@@ -115,7 +115,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
         return replace(health, problems=(*health.problems, *unmapped))
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
-        """Return the ticket of an event, as its parts."""
+        """Return the parts of an event's ticket: the rendered body, the priority and the fields."""
         body: dict[str, Any] = orjson.loads(delivery.render(self.tracker.part))
         event = delivery.event
         return {"body": body, "priority": self._priority(delivery), "fields": self._fields(event)}
@@ -130,7 +130,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
         body: dict[str, Any],
         observables: Sequence[Observable],  # noqa: ARG002 - the text contains them
     ) -> tuple[str, bool]:
-        """Create a ticket; return its ID and that it was created, since `find` has found none."""
+        """Create a ticket, and return its ID and True, because `find` did not find a ticket."""
         return await self.tracker.create(Ticket(key=key, **body)), True
 
     async def update(self, identifier: str, delivery: Delivery) -> None:
@@ -143,7 +143,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
         return await self.tracker.is_open(identifier)
 
     def render_note(self, delivery: Delivery) -> str | None:
-        """Return the comment of an event, if it has one."""
+        """Return an event's comment, if it has one."""
         if delivery.event.template_type not in self.settings.comment_on:
             return None
         part = "note" if self.settings.attach_report else "summary"
@@ -168,7 +168,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
         await self.tracker.close_as(identifier, reason, disposition)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Comment on a closed ticket, unless the reason is given."""
+        """Comment on a closed ticket, unless a comment already gives the reason."""
         await self.tracker.explain_closed(identifier, reason)
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
@@ -176,18 +176,18 @@ class Ticketing(ObjectChannel[TicketingSettings]):
         return await self.tracker.read_statuses(identifiers)
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the names of the statuses of closed tickets."""
+        """Return the names of the statuses that closed tickets can have."""
         return await self.tracker.list_closed_statuses()
 
     @classmethod
     def parse_webhook(
         cls, settings: TicketingSettings, request: PushRequest, now: datetime
     ) -> Sequence[str]:
-        """Return the tickets that a webhook of the tracker names."""
+        """Return the tickets that a webhook from the tracker names."""
         return load_tracker(settings.tracker).parse_webhook(settings, request, now)
 
     def link(self, identifier: str) -> str:
-        """Return the page of a ticket."""
+        """Return the URL of a ticket's page."""
         return self.tracker.link(identifier)
 
     def _priority(self, delivery: Delivery) -> str | None:
@@ -199,7 +199,7 @@ class Ticketing(ObjectChannel[TicketingSettings]):
     def _fields(self, event: Event) -> dict[str, Json]:
         """Return the values of the operator's extra fields for an event.
 
-        A field that fails is left out, because the ticket matters more.
+        Fields whose expressions fail are omitted, because the ticket is more important.
         """
         found, reasons = self.settings.evaluate_fields(event)
         for name, reason in reasons.items():
@@ -209,9 +209,9 @@ class Ticketing(ObjectChannel[TicketingSettings]):
 
 @cache
 def load_tracker(name: str) -> type[Tracker]:
-    """Return the tracker class of this name; imports no other tracker.
+    """Return the tracker class with this name, without importing other trackers.
 
-    Raises ValueError, which lists the known names, if it is unknown or not a tracker.
+    Raises ValueError, which lists the known names, if the name is unknown or not a tracker.
     """
     found = entry_points(group=GROUP, name=name)
     if not found:
@@ -230,7 +230,7 @@ def load_tracker(name: str) -> type[Tracker]:
 
 
 def _describe_option_errors(error: ValidationError, kind: type[Tracker]) -> str:
-    """Return the problems of a tracker's options."""
+    """Describe what is wrong with a tracker's options."""
     known = ", ".join(kind.Options.model_fields)
     return "; ".join(
         f"options.{'.'.join(map(str, problem['loc']))}: {_describe_problem(problem, known)}"
@@ -240,5 +240,5 @@ def _describe_option_errors(error: ValidationError, kind: type[Tracker]) -> str:
 
 def _describe_problem(problem: Mapping[str, Any], known: str) -> str:
     if problem["type"] == "extra_forbidden":
-        return f"unknown option; use one of: {known}" if known else "this tracker has no options"
+        return f"unknown option; use one of: {known}" if known else "the tracker has no options"
     return str(problem["msg"])

@@ -42,24 +42,24 @@ _PUBLIC_API, _PUBLIC_WEB = "api.github.com", "https://github.com"
 
 
 StateReason = Literal["completed", "not_planned", "duplicate"]
-"""A `state_reason` with which GitHub closes an issue."""
+"""A `state_reason` that GitHub shows for a closed issue."""
 
 
 class GitHubOptions(HttpTracker.Options):
-    """Options of GitHub."""
+    """Options for GitHub."""
 
     closed_as: StateReason = Field(
-        default="completed", description="GitHub's reason for closing an issue."
+        default="completed", description="Reason that GitHub shows for closed issues."
     )
     close_as: Mapping[IncidentDisposition, StateReason] = Field(
         default={},
-        description="GitHub's reason by the disposition of the incident, such as "
-        '`{ "false-positive" = "not_planned" }`; by default, `closed_as`.',
+        description="Which reason GitHub shows when the incident has a certain disposition, such "
+        'as `{ "false-positive" = "not_planned" }`. By default, this is `closed_as`.',
     )
 
 
 class GitHub(HttpTracker):
-    """Issues of one repository; the key of each is an HTML comment in its text."""
+    """Issues in one repository; each issue's text contains the key as an HTML comment."""
 
     Options = GitHubOptions
     receiver = "github"
@@ -70,7 +70,7 @@ class GitHub(HttpTracker):
     options: GitHubOptions
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return GitHub's response; 403 may mean that the rate limit is reached.
+        """Return GitHub's response; 403 may mean that the rate limit was reached.
 
         https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
         """
@@ -90,7 +90,7 @@ class GitHub(HttpTracker):
         }
 
     async def check(self) -> Health:
-        """Return whether the token can create issues in the repository, with this assignee."""
+        """Report whether the token can create issues in the repository and set the assignee."""
         repository = expect_object(await self.ask("GET", self._repository))
         name, rights = self.settings.project, repository.get("permissions") or {}
         problems = {
@@ -99,7 +99,7 @@ class GitHub(HttpTracker):
             f"the token cannot write issues in {name}: grant push or triage": not (
                 rights.get("push") or rights.get("triage")
             ),
-            f"assignee: {self.settings.assignee} cannot be assigned issues in {name}": not (
+            f"assignee: {self.settings.assignee} cannot be the assignee of issues in {name}": not (
                 await self._may_be_assigned()
             ),
         }
@@ -107,9 +107,9 @@ class GitHub(HttpTracker):
         return Health(detail=f"{name} accepts issues", problems=wrong)
 
     async def find(self, key: str) -> str | None:
-        """Return the number of the issue with the key in its text.
+        """Return the number of the issue whose text contains the key.
 
-        Recent issues are looked up in the list, because the search index lags.
+        Recent issues come from the list, because the search index contains them only later.
         """
         latest = {"state": "all", "sort": "created", "direction": "desc", "per_page": _MOST}
         listed = await self.ask("GET", f"{self._repository}/issues", query=latest)
@@ -137,7 +137,7 @@ class GitHub(HttpTracker):
         return _issue_number(made)
 
     async def list_notes(self, identifier: str) -> Sequence[str]:
-        """Return the latest comments, at least two pages."""
+        """Return the latest comments: at least two pages, if there are as many."""
         issue = expect_object(await self.ask("GET", self._issue(identifier)))
         count = issue.get("comments")
         last = (count if isinstance(count, int) else 0) // _MOST + 1
@@ -162,7 +162,7 @@ class GitHub(HttpTracker):
         await self.ask("PATCH", self._issue(identifier), json=change)
 
     async def read_status(self, identifier: str) -> RemoteStatus | None:
-        """Return the status of an issue, None for a moved or deleted one."""
+        """Return an issue's status; None if the issue was moved or deleted."""
         try:
             issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
@@ -182,11 +182,11 @@ class GitHub(HttpTracker):
         )
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the only one; reasons for closing are resolutions."""
+        """Return the only closed status; reasons for closing are resolutions."""
         return ("closed",)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close an issue with the usual reason of GitHub."""
+        """Close an issue with the reason in `closed_as`."""
         await self.close_as(identifier, reason, None)
 
     async def close_as(
@@ -201,7 +201,7 @@ class GitHub(HttpTracker):
         await self.explain_closed(identifier, reason)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Comment with the reason, unless a comment gives it."""
+        """Comment with the reason, unless a comment already gives it."""
         await self.comment_once(identifier, reason)
 
     @classmethod
@@ -211,7 +211,7 @@ class GitHub(HttpTracker):
         request: PushRequest,
         now: datetime,  # noqa: ARG003 - the signature has no time
     ) -> Sequence[str]:
-        """Return the issue of a webhook of this repository.
+        """Return the issue that a webhook from this repository names.
 
         https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
         """
@@ -223,7 +223,7 @@ class GitHub(HttpTracker):
         return ()
 
     def link(self, identifier: str) -> str:
-        """Return the page of an issue; an Enterprise Server has its API below the web address."""
+        """Return an issue's URL; an Enterprise Server has its API below the web address."""
         parts = urlsplit(self.settings.url)
         own = f"{parts.scheme}://{parts.netloc}"
         web = _PUBLIC_WEB if parts.hostname == _PUBLIC_API else own

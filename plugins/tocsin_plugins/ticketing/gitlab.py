@@ -50,15 +50,15 @@ _SCOPE = "severity::"
 
 
 class GitLabOptions(HttpTracker.Options):
-    """Options of GitLab."""
+    """Options for GitLab."""
 
     confidential: bool = Field(
-        default=True, description="Show new issues only to members of the project."
+        default=True, description="Whether only project members can see new issues."
     )
 
 
 class GitLab(HttpTracker):
-    """Issues of one project; the key of each is the last word of its description.
+    """Issues in one project; the last word of each description is the key.
 
     HTML comments are not an option, because GitLab's search does not index them.
     """
@@ -80,7 +80,7 @@ class GitLab(HttpTracker):
         return {"PRIVATE-TOKEN": self.settings.secret.get_secret_value()}
 
     async def check(self) -> Health:
-        """Return whether the token can create labeled issues in the project, with this assignee."""
+        """Report whether the token can create labeled issues in the project with this assignee."""
         project = expect_object(await self.ask("GET", self._project))
         name, assignee = self.settings.project, self.settings.assignee
         is_assignable = assignee is None or await self._member(assignee) is not None
@@ -88,9 +88,9 @@ class GitLab(HttpTracker):
         return Health(detail=f"{name} accepts issues", problems=tuple(found))
 
     async def find(self, key: str) -> str | None:
-        """Return the number of the issue with the key in its description.
+        """Return the number of the issue whose description contains the key.
 
-        Recent issues are looked up in the list, because the search index may lag.
+        Recent issues come from the list, because the search index may contain them only later.
         """
         mark, since = hash_key(key), self.tools.clock.now() - _LATELY
         shared: dict[str, Json] = {"scope": "all", "order_by": "created_at", "per_page": _MOST}
@@ -155,7 +155,7 @@ class GitLab(HttpTracker):
             await self.ask("PUT", self._issue(identifier), json=replace_unprintable(changes))
 
     async def read_status(self, identifier: str) -> RemoteStatus | None:
-        """Return the status of an issue, None for one that was moved to another project."""
+        """Return an issue's status; None if the issue was moved to another project."""
         try:
             issue = expect_object(await self.ask("GET", self._issue(identifier)))
         except Refused as refused:
@@ -165,7 +165,7 @@ class GitLab(HttpTracker):
         return None if _is_moved(issue) else _to_status(issue)
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
-        """Return the statuses of issues, with one request for all that the list contains."""
+        """Return the statuses of issues, with a single request for all issues in the list."""
         query: dict[str, Json] = {"scope": "all", "per_page": _MOST, "iids[]": [*identifiers]}
         listed = expect_objects(await self.ask("GET", f"{self._project}/issues", query=query))
         found = {
@@ -177,7 +177,7 @@ class GitLab(HttpTracker):
         return {**found, **await super().read_statuses(others)}
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the only one."""
+        """Return the only closed status."""
         return ("closed",)
 
     async def close(self, identifier: str, reason: str) -> None:
@@ -186,16 +186,16 @@ class GitLab(HttpTracker):
         await self.explain_closed(identifier, reason)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Comment with the reason, unless a comment gives it."""
+        """Comment with the reason, unless a comment already gives it."""
         await self.comment_once(identifier, reason)
 
     @classmethod
     def parse_webhook(
         cls, settings: TicketSettings, request: PushRequest, now: datetime
     ) -> Sequence[str]:
-        """Return the issue of a webhook of this project.
+        """Return the issue that a webhook from this project names.
 
-        The secret is a signing token, or the secret token that older versions send as it is:
+        The secret is a signing token, or the secret token that older versions send in plain text:
         https://docs.gitlab.com/user/project/integrations/webhooks/
         """
         if is_standard_key(settings):
@@ -212,7 +212,7 @@ class GitLab(HttpTracker):
         return ()
 
     def link(self, identifier: str) -> str:
-        """Return the page of an issue."""
+        """Return the URL of an issue's page."""
         return f"{self.settings.url}/{quote(self.settings.project)}/-/issues/{quote(identifier)}"
 
     @property
@@ -236,7 +236,7 @@ class GitLab(HttpTracker):
         return found
 
     async def _member(self, name: str) -> int | None:
-        """Return the ID of the member with this user name, None if there is none."""
+        """Return the ID of the member with this user name; None if there is no such member."""
         query = {"query": name, "per_page": _MOST}
         found = expect_objects(await self.ask("GET", f"{self._project}/members/all", query=query))
         named = (member for member in found if str(member.get("username")).lower() == name.lower())
@@ -246,7 +246,7 @@ class GitLab(HttpTracker):
 def find_problems(
     project: Mapping[str, Any], settings: TicketSettings, *, is_assignable: bool
 ) -> Iterator[str]:
-    """Yield problems of a project, or of the token's permissions there."""
+    """Yield problems with a project, or with the token's permissions there."""
     name, path = settings.project, str(project.get("path_with_namespace"))
     if path.lower() != name.lower():
         yield f"project: use its path, {path}"
@@ -255,7 +255,7 @@ def find_problems(
     if project.get("archived"):
         yield f"{name} is archived"
     if _highest_role(project) < _PLANNER:
-        yield f"the token cannot label issues in {name}: it requires the role Planner or Reporter"
+        yield f"the token cannot label issues in {name}: give it the role Planner or Reporter"
     if not is_assignable:
         yield f"assignee: {settings.assignee} is not a member of {name}"
     if any("," in label for label in (*settings.labels, *settings.priorities.values())):
@@ -263,7 +263,7 @@ def find_problems(
 
 
 def _highest_role(project: Mapping[str, Any]) -> int:
-    """Return the token's highest access level; 0 if it is not a member."""
+    """Return the token's highest access level; 0 if the token is not a member."""
     given = project.get("permissions") or {}
     found = [given.get("project_access"), given.get("group_access")]
     return max(

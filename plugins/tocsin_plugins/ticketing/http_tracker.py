@@ -1,4 +1,4 @@
-"""HTTP tracker base class, and readers of its responses."""
+"""Base class for trackers with an HTTP API, and functions that read responses."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _CONFIGURATION_ERRORS = (
 
 
 class HttpTracker(Tracker):
-    """Base class of trackers with an HTTP API, which maps refusals to errors.
+    """Base class for trackers with an HTTP API; it turns rejected requests into errors.
 
     Invalid projects, fields and labels raise `Misconfigured`, so that the delivery is on hold until
-    the operator fixes them. Conflicting changes are temporary.
+    an operator fixes them. Conflicts with concurrent changes are temporary.
     """
 
     conflicts: ClassVar[Collection[int]] = (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED)
-    """Statuses of a conflict with a concurrent change."""
+    """Statuses that mean a conflict with a concurrent change."""
     status_batch: ClassVar[int] = 20
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
@@ -47,8 +47,8 @@ class HttpTracker(Tracker):
     async def answer(self, method: str, path: str, **options: Any) -> ApiResponse:
         """Return the tracker's response.
 
-        Raises `TryLater` with its status for a conflict, `Misconfigured` for invalid or missing
-        objects, and otherwise what `Api.request` raises.
+        Raises `TryLater` with the status for a conflict, `Misconfigured` for invalid or missing
+        objects, and otherwise the errors of `Api.request`.
         """
         try:
             return await self.request(method, path, **options)
@@ -64,7 +64,7 @@ class HttpTracker(Tracker):
 
     @abstractmethod
     async def read_status(self, identifier: str) -> RemoteStatus | None:
-        """Return the status of a ticket, None if the ID is unknown."""
+        """Return a ticket's status; None if the ID is unknown."""
 
     async def is_open(self, identifier: str) -> bool | None:
         """Return whether a ticket is open."""
@@ -72,14 +72,14 @@ class HttpTracker(Tracker):
         return None if found is None else found.is_open
 
     async def comment_once(self, identifier: str, text: str) -> None:
-        """Comment on a ticket, unless a comment has this text."""
+        """Comment on a ticket, unless a comment already has this text."""
         if not any(text in comment for comment in await self.list_notes(identifier)):
             await self.add_note(identifier, text)
 
     def _to_error(self, refused: Refused) -> Exception:
         message, status, response = str(refused), refused.status, refused.response
         if status in self.conflicts:
-            message = f"changed by someone else: {message}"
+            message = f"someone else changed the ticket at the same time: {message}"
             return TryLater(message, partly=True, status=status, response=response)
         kind = Misconfigured if status in _CONFIGURATION_ERRORS else Refused
         return kind(message, status=status, response=response)
@@ -96,7 +96,7 @@ async def retry_on_conflict(change: Callable[[], Awaitable[None]]) -> None:
 
 
 def expect_text(found: Mapping[str, Any], name: str) -> str:
-    """Return a text of the tracker; `Broken` if there is none."""
+    """Return a text from the tracker's response; raises `Broken` if it is missing."""
     text = found.get(name)
     if isinstance(text, str) and text:
         return text
@@ -104,12 +104,12 @@ def expect_text(found: Mapping[str, Any], name: str) -> str:
 
 
 def optional_text(value: Json) -> str | None:
-    """Return a text, None for anything else and for an empty one."""
+    """Return a text; None if the value is empty or not a text."""
     return value if isinstance(value, str) and value else None
 
 
 def expect_object(answer: Json, *names: str) -> dict[str, Any]:
-    """Return the object at a path of names; `Broken` if there is none."""
+    """Return the object at a path of names; raises `Broken` if it is missing."""
     found = answer
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None
@@ -119,7 +119,7 @@ def expect_object(answer: Json, *names: str) -> dict[str, Any]:
 
 
 def expect_objects(answer: Json, *names: str) -> list[dict[str, Any]]:
-    """Return the objects of the list at a path of names; `Broken` if there is none."""
+    """Return the objects in the list at a path of names; raises `Broken` if it is missing."""
     found = expect_object(answer, *names[:-1]).get(names[-1]) if names else answer
     if isinstance(found, list):
         return [item for item in found if isinstance(item, dict)]
@@ -127,7 +127,7 @@ def expect_objects(answer: Json, *names: str) -> list[dict[str, Any]]:
 
 
 def expect_identifier(found: Json, name: str = "id") -> str:
-    """Return the number that the tracker assigned to an object; `Broken` if there is none."""
+    """Return the number that the tracker gave an object; raises `Broken` if it is missing."""
     match expect_object(found).get(name):
         case int(number):
             return str(number)
@@ -137,5 +137,5 @@ def expect_identifier(found: Json, name: str = "id") -> str:
 
 
 def hash_key(key: str) -> str:
-    """Return a key as one word, which every search finds regardless of its tokenizer."""
+    """Return a key as one word, which every search finds, however it splits text into words."""
     return f"tocsin{sha256(key.encode()).hexdigest()[:32]}"

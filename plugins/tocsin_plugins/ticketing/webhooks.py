@@ -1,4 +1,4 @@
-"""Authentication of trackers' webhooks, and IDs in their bodies."""
+"""Authentication of webhooks from trackers, and IDs in their bodies."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def require_signing_token(settings: TicketSettings, request: PushRequest, now: d
 
 
 def require_secret(settings: TicketSettings, request: PushRequest, header: str) -> None:
-    """Raise `CredentialsRefused` unless a header is the secret."""
+    """Raise `CredentialsRefused` unless a header contains the secret."""
     _require_equal(request, header, _get_secret(settings).decode())
 
 
 def is_standard_key(settings: TicketSettings) -> bool:
-    """Return whether the secret is a key of Standard Webhooks."""
+    """Return whether the secret is a Standard Webhooks key."""
     return _get_secret(settings).startswith(_STANDARD.encode())
 
 
 def list_numbers(value: object) -> Sequence[str]:
-    """Return an ID that is a number, or its digits; nothing for another value."""
+    """Return an ID that is a number or digits; empty for any other value."""
     match value:
         case bool():
             return ()
@@ -82,4 +82,4 @@ def _get_secret(settings: TicketSettings) -> bytes:
 
 def _require_equal(request: PushRequest, header: str, expected: str) -> None:
     if not hmac.compare_digest(encode_header(request.headers.get(header, "")), expected.encode()):
-        raise CredentialsRefused(f"the header {header} of the webhook is missing or wrong")
+        raise CredentialsRefused(f"the webhook's header {header} is missing or wrong")

@@ -44,21 +44,21 @@ _CLOSED = "closed"
 
 
 class ZendeskOptions(HttpTracker.Options):
-    """Options of Zendesk."""
+    """Options for Zendesk."""
 
     requester: str | None = Field(
         default=None,
-        description="Requester of new tickets, as an email address; by default, the user of the "
-        "credentials.",
+        description="Email address of the requester of new tickets. By default, this is the user "
+        "whose credentials Tocsin uses.",
     )
 
 
 class Zendesk(HttpTracker):
-    """Tickets of one group, with the key as their external ID.
+    """Tickets in one group, with the key as their external ID.
 
-    External IDs are not unique, so tickets are searched before one is created; a request's
-    idempotency key is remembered for two hours. A closed ticket can never change again: later
-    events create a follow-up.
+    External IDs are not unique, so Tocsin searches for a ticket before it creates one. Zendesk also
+    remembers a request's idempotency key for two hours. A closed ticket can never change again, so
+    later events create another ticket.
     """
 
     Options = ZendeskOptions
@@ -73,7 +73,7 @@ class Zendesk(HttpTracker):
     options: ZendeskOptions
 
     def authorization(self) -> Mapping[str, str]:
-        """Return the API token with its user's address, or an OAuth token if there is no user."""
+        """Return the API token with the user's address; without a user, return the OAuth token."""
         secret, name = self.settings.secret.get_secret_value(), self.settings.username
         if name is None:
             return {"Authorization": f"Bearer {secret}"}
@@ -81,7 +81,7 @@ class Zendesk(HttpTracker):
         return {"Authorization": f"Basic {basic}"}
 
     async def check(self) -> Health:
-        """Return whether the group exists, the user is an agent, and which fields are missing."""
+        """Report a missing group, a user who is not an agent, and missing fields."""
         user = expect_object(await self.ask("GET", f"{_API}/users/me.json"), "user")
         fields = [field async for field in self._listed("ticket_fields")]
         found = find_problems(self.settings, user, fields, await self._group())
@@ -89,14 +89,14 @@ class Zendesk(HttpTracker):
         return Health(detail=detail, problems=tuple(found))
 
     async def find(self, key: str) -> str | None:
-        """Return the ticket with this external ID that is not closed."""
+        """Return the ticket that has this external ID and is not closed."""
         found = [
             ticket for ticket in await self._find_by_key(key) if ticket.get("status") != _CLOSED
         ]
         return expect_identifier(found[0]) if found else None
 
     async def create(self, ticket: Ticket) -> str:
-        """Create a ticket; as a follow-up if its subject has a closed one."""
+        """Create a ticket; if there is a closed ticket with the same key, create a follow-up."""
         wanted: dict[str, Json] = {
             **expect_object(dict(ticket.body), "ticket"),
             **self._changes(ticket),
@@ -126,16 +126,16 @@ class Zendesk(HttpTracker):
         return [f"{comment.get('body')}\n{comment.get('plain_body')}" for comment in later]
 
     async def add_note(self, identifier: str, text: str) -> None:
-        """Add an internal note to a ticket, unless someone else changed it since it was read."""
+        """Add an internal note, unless someone changed the ticket after it was read."""
         await self._change(identifier, {"comment": build_note(text)})
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Set priority and the operator's fields."""
+        """Set the priority and the operator's fields."""
         if changes := self._changes(ticket):
             await self._change(identifier, changes)
 
     async def read_status(self, identifier: str) -> RemoteStatus | None:
-        """Return the status of a ticket; it is open unless it is solved or closed."""
+        """Return a ticket's status; a ticket is open unless it is solved or closed."""
         try:
             ticket = await self._ticket(identifier)
         except Refused as refused:
@@ -149,23 +149,23 @@ class Zendesk(HttpTracker):
         return RemoteStatus(status=status, is_open=is_open, version=optional_text(version))
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether a ticket is not solved; None for a closed one, which takes no changes."""
+        """Return whether a ticket is not solved; None if it is closed and can no longer change."""
         found = await self.read_status(identifier)
         return None if found is None or found.status == _CLOSED else found.is_open
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return both; a solved ticket becomes a closed one after some time."""
+        """Return solved and closed; Zendesk closes a solved ticket after some time."""
         return ("solved", _CLOSED)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Solve a ticket, with a note that gives the reason."""
+        """Solve a ticket, and add a note with the reason."""
         await self._change(identifier, {"status": "solved", "comment": build_note(reason)})
 
     @classmethod
     def parse_webhook(
         cls, settings: TicketSettings, request: PushRequest, now: datetime
     ) -> Sequence[str]:
-        """Return the ticket of an event, or the one that the body of a trigger names.
+        """Return the ticket that an event or the body of a trigger names.
 
         https://developer.zendesk.com/documentation/webhooks/verifying/
         """
@@ -177,7 +177,7 @@ class Zendesk(HttpTracker):
         return ()
 
     def link(self, identifier: str) -> str:
-        """Return the page of a ticket."""
+        """Return the URL of a ticket's page."""
         return f"{self.settings.url}/agent/tickets/{quote(identifier, safe='')}"
 
     async def _post(self, wanted: Mapping[str, Json], key: str) -> tuple[str, bool]:
@@ -192,7 +192,7 @@ class Zendesk(HttpTracker):
         return expect_identifier(expect_object(made.json, "ticket")), remembered
 
     async def _change(self, identifier: str, changes: Mapping[str, Json]) -> None:
-        """Change what differs; raises `TryLater` after a concurrent change."""
+        """Change the values that differ; raises `TryLater` after a concurrent change."""
         now = await self._ticket(identifier)
         if differing := {
             name: value for name, value in changes.items() if not _has_value(now, name, value)
@@ -203,7 +203,7 @@ class Zendesk(HttpTracker):
             )
 
     def _changes(self, ticket: Ticket) -> dict[str, Json]:
-        """Return the values of a ticket; operator fields with numeric names are custom fields."""
+        """Return a ticket's values; operator fields with numeric names are custom fields."""
         custom = [
             {"id": int(name), "value": v} for name, v in ticket.fields.items() if name.isdigit()
         ]
@@ -230,7 +230,7 @@ class Zendesk(HttpTracker):
         return found
 
     async def _group(self) -> int | None:
-        """Return the ID of the group; a numeric project is an ID."""
+        """Return the group's ID; if `project` is a number, it is the ID."""
         name = self.settings.project
         if name.isdigit():
             return int(name)
@@ -268,11 +268,12 @@ def find_problems(
     known = {expect_identifier(field): field for field in fields if field.get("active", True)}
     for name in settings.fields:
         if name.isdigit() and name not in known:
-            yield f"fields.{name}: no such field"
+            yield f"fields.{name}: this field does not exist in Zendesk"
     if settings.close_when is not None or settings.close_recovered:
         for number, field in known.items():
             if _is_required_field(field) and number not in settings.fields:
-                yield f"the field {field.get('title')} is required for solving: set fields.{number}"
+                title = field.get("title")
+                yield f"the field {title} is required to solve tickets: set fields.{number}"
 
 
 def _is_required_field(field: Mapping[str, Any]) -> bool:
@@ -286,7 +287,7 @@ def build_note(markdown: str) -> dict[str, Json]:
 
 
 def escape_placeholders(value: Json) -> Json:
-    """Return a storable value in which Zendesk replaces no placeholders."""
+    """Return a value that Zendesk can store and in which it does not replace placeholders."""
     match replace_unprintable(value):
         case str(text):
             return text.replace("{{", "{ {").replace("{%", "{ %")
@@ -302,7 +303,7 @@ def _fits_in_body(text: str) -> bool:
 
 
 def _has_value(ticket: Mapping[str, Any], name: str, value: Json) -> bool:
-    """Return whether a ticket already has this value; for custom fields, all of them."""
+    """Return whether a ticket already has this value; of custom fields, all must match."""
     now = ticket.get(name)
     if name == "custom_fields" and isinstance(value, list):
         return all(item in (now or ()) for item in value)

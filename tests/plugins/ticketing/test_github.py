@@ -202,7 +202,7 @@ def test_reasons_for_dispositions_without_effect_are_refused():
     given |= {"options": {"close_as": {"duplicate": "duplicate"}}}
     closing = {"close_when": "data.title", "follow_changes": True}
     for name, value in closing.items():
-        with pytest.raises(ValidationError, match=r"close_as: also set close_when and follow_"):
+        with pytest.raises(ValidationError, match=r"options\.close_as: also set close_when"):
             make_settings(Ticketing, **given, **{name: value})
     make_settings(Ticketing, **given, **closing)
 

@@ -206,7 +206,7 @@ async def test_the_check_says_what_it_cannot_know(harness: ObjectChannelHarness)
     harness.simulator.lacks = {"personalize"}
     harness.use(close_recovered=True, options={})
     health = await harness.channel.check()
-    assert health.detail == "incident is readable; write access is not tested"
+    assert health.detail == "incident is readable; write access was not tested"
     assert [problem.partition(":")[0] for problem in health.problems] == ["options.close_code"]
 
 

@@ -226,7 +226,7 @@ def test_no_other_header_is_authentic(case, body, value):
     [
         ("github", {"webhook_secret": "x" * 15}, "at least 16"),
         ("github", {"status_interval": None}, "also set status_interval"),
-        ("roundup", {}, "does not accept webhooks of"),
+        ("roundup", {}, "does not accept webhooks from"),
     ],
 )
 def test_a_secret_that_protects_nothing_is_refused(tracker, settings, reason):

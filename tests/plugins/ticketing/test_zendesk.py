@@ -149,10 +149,11 @@ async def test_what_is_required_to_solve_is_named_where_tickets_are_closed(
     harness: ObjectChannelHarness,
 ):
     harness.use(fields={"999": "1"})
-    assert (await harness.channel.check()).problems == ("fields.999: no such field",)
+    missing = "fields.999: this field does not exist in Zendesk"
+    assert (await harness.channel.check()).problems == (missing,)
     harness.use(fields={}, close_recovered=True)
     [problem] = (await harness.channel.check()).problems
-    assert problem == "the field Source is required for solving: set fields.360"
+    assert problem == "the field Source is required to solve tickets: set fields.360"
 
 
 async def test_nothing_is_a_placeholder(harness: ObjectChannelHarness):

@@ -1,7 +1,7 @@
-"""Channel `iris`: alerts of DFIR-IRIS.
+"""Channel `iris`: alerts in DFIR-IRIS.
 
-Derived from the source at https://github.com/dfir-iris/iris-web. Version 2.4 has `/alerts/*`; later
-versions have it, too, beside `/api/v2`.
+Based on the source at https://github.com/dfir-iris/iris-web. Version 2.4 has `/alerts/*`. Later
+versions also have `/api/v2`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ class IrisSettings(CaseChannel.Settings):
     template: str = Field(default="iris", description="Receiver whose templates render the alert.")
     api_key: SecretStr = Field(description="API key of an IRIS user.")
     customer: Annotated[int, Field(ge=1)] | ShortName = Field(
-        description="Customer of the alerts, by name or number."
+        description="Customer for whom Tocsin creates alerts, by name or number."
     )
-    closed_status: ShortName = Field(default="Closed", description="Status of closed alerts.")
-    tlp: ShortName = Field(default="amber", description="TLP of the IOCs.")
+    closed_status: ShortName = Field(
+        default="Closed", description="Status that an alert gets when Tocsin closes it."
+    )
+    tlp: ShortName = Field(default="amber", description="TLP that new IOCs get.")
 
 
 class Iris(CaseChannel[IrisSettings]):
@@ -54,7 +56,7 @@ class Iris(CaseChannel[IrisSettings]):
     settling: timedelta | None = timedelta(0)
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the dependencies. Performs no I/O."""
+        """Store the settings and tools; perform no I/O."""
         super().__init__(settings, tools)
         self.names = NumberLookup(self.ask)
 
@@ -71,10 +73,10 @@ class Iris(CaseChannel[IrisSettings]):
         return unwrap_data(answer, f"{method} {path}")
 
     async def check(self) -> Health:
-        """Return the missing permissions and names."""
+        """Report missing permissions, and names that do not exist in IRIS."""
         customer = self.settings.customer
         found = find_problems(self.ask, self.names, customer, self._list_required())
-        detail = f"DFIR-IRIS responds; alerts are created for customer {customer}"
+        detail = f"DFIR-IRIS responds; Tocsin creates alerts for the customer {customer}"
         return Health(detail=detail, problems=tuple([problem async for problem in found]))
 
     async def find(self, key: str) -> str | None:
@@ -93,7 +95,7 @@ class Iris(CaseChannel[IrisSettings]):
                 return None
         raise Broken(
             f"IRIS found more than {_MAX_PAGES * _PAGE_SIZE:,} alerts for the reference {key!r}; "
-            "delete or merge alerts whose references contain it"
+            "delete or merge alerts whose references contain this text"
         )
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
@@ -185,7 +187,7 @@ class Iris(CaseChannel[IrisSettings]):
     ) -> dict[str, Any]:
         """Send an alert with additional IOCs, and return the alert in the response.
 
-        If a value does not match the pattern of its type, all of them get the type `other`.
+        If a value does not match the pattern for its type, all IOCs get the type `other`.
         """
         existing, names, tlp = alert.get(member, ()), self.names, self.settings.tlp
         new = await build_iocs(observables, names, tlp)
@@ -202,7 +204,7 @@ class Iris(CaseChannel[IrisSettings]):
         )
 
     def _list_required(self) -> Iterator[tuple[LookupKind, str]]:
-        """Yield the names that must exist."""
+        """Yield the names that must exist in IRIS."""
         yield from ((LookupKind.SEVERITY, severity.value) for severity in Severity)
         yield from (
             (LookupKind.STATUS, _NEW_STATUS),

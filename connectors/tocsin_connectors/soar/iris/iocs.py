@@ -21,7 +21,7 @@ _IOC_TYPES = {
 }
 _HASH_TYPES = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
 OTHER = "other"
-"""Type of values for which IRIS has none."""
+"""Type for values of which IRIS does not have a type."""
 _KEPT_MEMBERS = ("ioc_id", "ioc_value", "ioc_type_id", "ioc_tlp_id")
 
 
@@ -35,7 +35,7 @@ def get_ioc_type(observable: Observable) -> str:
 async def build_iocs(
     observables: Sequence[Observable], names: NumberLookup, tlp: str, *, typed: bool = True
 ) -> list[dict[str, Any]]:
-    """Return new IOCs, all of the type `other` unless `typed`."""
+    """Return new IOCs; unless `typed`, all have the type `other`."""
     if not observables:
         return []
     other, tlp_id = (

@@ -11,7 +11,7 @@ Ask = Callable[[str, str], Awaitable[Json]]
 
 
 class LookupKind(Enum):
-    """Numbered objects: path of the list, and members of number and name."""
+    """Kinds of numbered objects: the list's path, and the members with the number and name."""
 
     SEVERITY = ("/manage/severities/list", "severity_id", "severity_name")
     STATUS = ("/manage/alert-status/list", "status_id", "status_name")
@@ -43,7 +43,7 @@ class NumberLookup:
         """Return the number of a name. Raises `Misconfigured` if there is none."""
         found = await self.find(kind, name)
         if found is None:
-            raise Misconfigured(f"IRIS has no {kind.label} {name!r}")
+            raise Misconfigured(f"the {kind.label} {name!r} does not exist in IRIS")
         return found
 
     async def customer(self, customer: int | str) -> int:

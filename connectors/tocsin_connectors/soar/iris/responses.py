@@ -1,4 +1,4 @@
-"""Responses of IRIS, which answers mistakes, missing permissions and its own failures with 400."""
+"""IRIS's responses; 400 can mean an invalid request, a missing permission or its own failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unwrap_data(answer: Json, what: str) -> Json:
 
 
 def classify_refusal(refused: Refused) -> PluginFailure:
-    """Classify a refusal: missing permission, failure of IRIS, or invalid request."""
+    """Classify a rejected request: missing permission, failure in IRIS or invalid request."""
     if b"not entitled" in refused.response:
         return Misconfigured(str(refused), status=refused.status, response=refused.response)
     if any(phrase in refused.response for phrase in _TRANSIENT):
@@ -57,5 +57,5 @@ def get_status(alert: Mapping[str, Any]) -> str:
 
 
 def keep_owner(alert: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the change that keeps an alert unowned; otherwise IRIS assigns it."""
+    """Return the change that keeps an alert without an owner; otherwise, IRIS assigns one."""
     return {"alert_owner_id": _NOBODY} if alert.get("alert_owner_id") is None else {}

@@ -34,14 +34,14 @@ _KEPT_PROPERTIES = (
     "firstActivityTimeUtc",
     "lastActivityTimeUtc",
 )
-"""Properties that a change has to repeat: a PUT replaces the whole incident."""
+"""Properties that each change must repeat, because a PUT replaces the whole incident."""
 
 
 class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
-    """Creates incidents with GUIDs derived from their subjects, which prevents duplicates."""
+    """Creates incidents whose GUIDs are derived from their subjects, to prevent duplicates."""
 
     def __init__(self, settings: SentinelIncidentsSettings, tools: Tools) -> None:
-        """Store the dependencies. Performs no I/O."""
+        """Store the settings and tools; perform no I/O."""
         super().__init__(settings, tools)
         self._azure = WorkspaceClient(settings, tools)
         self.api = self._azure.api
@@ -52,7 +52,7 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
         return self._azure.incidents
 
     async def check(self) -> Health:
-        """Return the permissions that the app lacks, and check that the workspace responds."""
+        """Report missing permissions, and check that the workspace responds."""
         try:
             missing = list(find_missing_actions(await self._azure.roles(), REQUIRED_ACTIONS))
         except CredentialsRefused as refused:
@@ -67,14 +67,14 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
         )
 
     async def find(self, key: str) -> str | None:
-        """Return the GUID derived from the key if the incident exists, else None."""
+        """Return the GUID that is derived from the key; None if there is no such incident."""
         identifier = _derive_guid(key)
         return None if await self._azure.get(self._path(identifier)) is None else identifier
 
     async def create(
         self, key: str, body: dict[str, Any], observables: Sequence[Observable]
     ) -> tuple[str, bool]:
-        """Create the incident of this key, or return the existing one unchanged."""
+        """Create the incident with this key, or return the existing one without changes."""
         identifier = _derive_guid(key)
         path = self._path(identifier)
         try:
@@ -84,7 +84,7 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
                 raise Misconfigured(f"the workspace does not exist: {refused}") from refused
             raise
         if not made and await self._azure.get(path) is None:
-            raise TryLater("conflict reported for an incident that does not exist")
+            raise TryLater("Azure reported a conflict for an incident that does not exist")
         if made:
             await self.add_observables(identifier, observables)
         return identifier, made
@@ -95,7 +95,7 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
         return None if incident is None else _get_properties(incident).get("status") != _CLOSED
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """List unlisted entities in a comment, since incidents take no entities."""
+        """List new entities in a comment, because incidents do not accept entities."""
         notes = await self.list_notes(identifier) if observables else ()
         added = 0
         for lines in comments.split_listing(observables, notes):
@@ -113,7 +113,7 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
         await self._comment(identifier, comments.build_note(title, text))
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close the incident with the usual classification."""
+        """Close the incident with the classification in `closed_classification`."""
         await self.close_as(identifier, reason, None)
 
     async def close_as(
@@ -121,7 +121,7 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
     ) -> None:
         """Close the incident with the classification for a disposition.
 
-        Keeps its other properties.
+        The other properties do not change.
         """
         closed_as = self.settings.closed_classification
         if disposition is not None:
@@ -139,7 +139,7 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
             body = {"properties": {**kept, **change, "classificationComment": reason}}
             if await self._azure.put(path, body, incident.get("etag")):
                 return
-        raise TryLater("the incident is being changed concurrently")
+        raise TryLater("someone else is changing the incident at the same time")
 
     def link(self, identifier: str) -> str:
         """Return the URL of the incident in the Azure portal."""
@@ -148,11 +148,11 @@ class SentinelIncidents(CaseChannel[SentinelIncidentsSettings]):
         return f"{portal}/{asset}{self._path(identifier)}"
 
     async def _comment(self, identifier: str, text: str) -> None:
-        """Add a comment, unless it exists."""
+        """Add a comment, unless it already exists."""
         path = f"{self._path(identifier)}/comments/{comments.derive_comment_name(identifier, text)}"
         made = await self._azure.put(path, {"properties": {"message": text}})
         if not made and await self._azure.get(path) is None:
-            raise TryLater("conflict reported for a comment that does not exist")
+            raise TryLater("Azure reported a conflict for a comment that does not exist")
 
     def _path(self, identifier: str) -> str:
         return f"{self._azure.incidents}/{quote(identifier, safe='')}"

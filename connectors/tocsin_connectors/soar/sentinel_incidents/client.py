@@ -1,4 +1,4 @@
-"""Client of one Sentinel workspace over Azure Resource Manager."""
+"""Client for one Sentinel workspace, through Azure Resource Manager."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MAX_PAGES = 20
 
 
 class WorkspaceClient(AzureResources):
-    """Requests to one workspace. All raise what `Api.request` raises."""
+    """Requests to one workspace; all raise the errors of `Api.request`."""
 
     def __init__(self, settings: SentinelIncidentsSettings, tools: Tools) -> None:
         """Store the dependencies. Performs no I/O."""

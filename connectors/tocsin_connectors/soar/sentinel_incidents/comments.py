@@ -19,12 +19,12 @@ _ESCAPES = str.maketrans({"`": "'", "<": "&lt;", ">": "&gt;", "\n": " ", "\r": "
 
 
 def derive_comment_name(incident: str, text: str) -> str:
-    """Return the name of a comment, derived from incident and text."""
+    """Derive a comment's name from the incident and the text."""
     return str(uuid5(UUID(incident), text))
 
 
 def build_note(title: str, text: str) -> str:
-    """Return a note as a comment, truncated to the limit; its last line is kept."""
+    """Return a note as a comment, shortened to the limit without losing the last line."""
     body, _, mark = f"**{title}**\n\n{text}".rpartition("\n\n")
     return f"{_cut(body, _MAX_LENGTH - len(mark) - 2)}\n\n{mark}"
 

@@ -18,7 +18,7 @@ Classification = Literal[
     "FalsePositive-IncorrectAlertLogic",
     "FalsePositive-InaccurateData",
 ]
-"""Classification and reason of closed incidents."""
+"""Classification and reason that closed incidents get."""
 
 
 class SentinelIncidentsSettings(CaseChannel.Settings):
@@ -29,26 +29,26 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
         description="Receiver whose templates render the incident.",
     )
     cloud: Literal["public", "usgov", "china"] = Field(
-        default="public", description="Microsoft cloud of the workspace."
+        default="public", description="Microsoft cloud that contains the workspace."
     )
     url: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].management,
-        description="Azure Resource Manager endpoint. Default: the cloud's endpoint.",
+        description="URL of Azure Resource Manager. By default, this depends on `cloud`.",
     )
     authority: ServerUrl = Field(
         default=MICROSOFT_CLOUDS["public"].authority,
-        description="Sign-in endpoint. Default: the cloud's endpoint.",
+        description="URL of the sign-in endpoint. By default, this depends on `cloud`.",
     )
     tenant: str = Field(
-        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="Entra tenant, as an ID or domain."
+        pattern=r"^[A-Za-z0-9.-]{1,253}$", description="Entra tenant, by ID or domain."
     )
     client_id: str = Field(min_length=1, description="Client ID of the app registration.")
     client_secret: SecretStr = Field(description="Client secret of the app registration.")
     subscription: str = Field(
-        pattern=r"^[0-9A-Fa-f-]{36}$", description="Subscription ID of the workspace."
+        pattern=r"^[0-9A-Fa-f-]{36}$", description="ID of the workspace's subscription."
     )
     resource_group: str = Field(
-        pattern=r"^[\w.()-]{1,90}$", description="Resource group of the workspace."
+        pattern=r"^[\w.()-]{1,90}$", description="Resource group that contains the workspace."
     )
     workspace: str = Field(
         pattern=r"^[A-Za-z0-9-]{4,63}$",
@@ -56,13 +56,14 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
     )
     closed_classification: Classification = Field(
         default="Undetermined",
-        description="Classification and reason of incidents that Tocsin closes.",
+        description="Classification and reason that a Sentinel incident gets when Tocsin closes "
+        "it.",
     )
     close_as: Mapping[IncidentDisposition, Classification] = Field(
         default={},
-        description="Classification and reason by the disposition of the incident, such as "
-        '`{ "false-positive" = "FalsePositive-InaccurateData" }`; by default, '
-        "`closed_classification`.",
+        description="Which classification and reason Tocsin uses when the incident has a certain "
+        'disposition, such as `{ "false-positive" = "FalsePositive-InaccurateData" }`. By default, '
+        "this is `closed_classification`.",
     )
 
     @model_validator(mode="before")

@@ -21,7 +21,7 @@ _REQUIRED_SENSITIVITIES = ("white", "green", "amber", "red")
 def find_missing_options(options: Json, label: str) -> Iterator[str]:
     """Yield the missing label, severities and sensitivities in `/rest/container_options`.
 
-    An empty list means that the options are not visible.
+    An empty list means that the token cannot see the options.
     """
     labels, severities = _list_names(options, "label"), _list_names(options, "severity")
     if labels and label.lower() not in labels:
@@ -68,10 +68,11 @@ class SplunkSoarSettings(CaseChannel.Settings):
         default="events",
         min_length=1,
         max_length=100,
-        description="Label of created events. It must exist in Splunk SOAR.",
+        description="Label that new events get. It must exist in Splunk SOAR.",
     )
     run_automation: bool = Field(
-        default=True, description="Run active playbooks on events from Tocsin."
+        default=True,
+        description="Whether Splunk SOAR runs active playbooks on events from Tocsin.",
     )
 
 
@@ -83,7 +84,7 @@ class SplunkSoar(CaseChannel[SplunkSoarSettings]):
         return {"ph-auth-token": self.settings.token.get_secret_value()}
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the response. Raises `Refused` for a `failed` one, whatever its status."""
+        """Return the response; raises `Refused` if it contains `failed`, whatever its status."""
         answer = await super().ask(method, path, **options)
         match answer:
             case {"failed": True}:
@@ -95,9 +96,9 @@ class SplunkSoar(CaseChannel[SplunkSoarSettings]):
         return answer
 
     async def check(self) -> Health:
-        """Return the paths that the token cannot read, and missing labels and severities.
+        """Report paths that the token cannot read, and missing labels and severities.
 
-        Write permissions show only when something is written.
+        Only writing could test write permissions.
         """
         answers, problems = dict[str, Json](), list[str]()
         for path in _READ:
@@ -106,12 +107,12 @@ class SplunkSoar(CaseChannel[SplunkSoarSettings]):
             except CredentialsRefused as refused:
                 if refused.status == HTTPStatus.UNAUTHORIZED and path == _CONTAINERS:
                     raise
-                problems.append(f"the token does not allow reading {path}")
+                problems.append(f"the token cannot read {path}")
         label = self.settings.label
         problems += find_missing_options(answers.get(_OPTIONS), label)
         return Health(
-            detail=f"Splunk SOAR responds and has the label {label}; to check that events can be "
-            "created, run `tocsin destinations test`",
+            detail=f"Splunk SOAR responds and has the label {label}; to check that Tocsin can "
+            "create events, run `tocsin destinations test`",
             problems=tuple(problems),
         )
 
@@ -151,7 +152,7 @@ class SplunkSoar(CaseChannel[SplunkSoarSettings]):
         return not found[0].get("close_time") and found[0].get("status") != _CLOSED
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """Add missing artifacts. Playbooks run after the last one.
+        """Add missing artifacts; playbooks run after the last one.
 
         Splunk SOAR accepts several artifacts with the same identifier.
         """
@@ -184,7 +185,7 @@ class SplunkSoar(CaseChannel[SplunkSoarSettings]):
         await self.explain_closed(identifier, reason)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Comment with the reason, unless a comment gives it."""
+        """Comment with the reason, unless a comment already gives it."""
         comments = await self._list_related(_COMMENTS, identifier)
         if not any(comment.get("comment") == reason for comment in comments):
             comment: Json = {"container_id": int(identifier), "comment": reason}
@@ -195,7 +196,7 @@ class SplunkSoar(CaseChannel[SplunkSoarSettings]):
         return f"{self.settings.url}/mission/{quote(identifier)}"
 
     async def _find_existing(self, refused: Refused, key: str) -> str | None:
-        """Return the container with the same identifier that a refusal points to."""
+        """Return the existing container with the same identifier that an error response names."""
         if isinstance(refused, CredentialsRefused):
             return None
         if pointer := _CONTAINER.search(refused.response):

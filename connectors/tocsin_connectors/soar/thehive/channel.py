@@ -33,7 +33,7 @@ from tocsin_connectors.responses import expect_object, expect_objects
 _ALERTS = "/api/v1/alert"
 _PAGE_SIZE, _MAX_RECORDS = 500, 20_000
 _NAMED = ("alert", "case")
-"""Types of objects that have a status; webhooks of version 0 write them in lower case."""
+"""Object types that have a status; webhooks of version 0 write them in lowercase."""
 _OPEN_STAGES = ("New", "InProgress")
 _CLOSED_CASES = ("TruePositive", "FalsePositive", "Indeterminate", "Duplicated", "Other")
 _REQUIRED_PERMISSIONS = (
@@ -56,18 +56,21 @@ class TheHiveSettings(CaseChannel.Settings):
     api_key: SecretStr = Field(description="API key of a TheHive user.")
     organisation: str | None = Field(
         default=None,
-        description="Organisation of the alerts, if the user belongs to several organisations.",
+        description="Organisation in which Tocsin creates alerts, if the user belongs to several "
+        "organisations.",
     )
     status_interval: StatusInterval = None
     resolutions: Resolutions
     webhook_secret: WebhookSecret
     closed_status: AlertStatus = Field(
-        default="Ignored", description="Status of closed alerts; its stage must be Closed."
+        default="Ignored",
+        description="Status that an alert gets when Tocsin closes it. In TheHive, this status must "
+        "have the stage Closed.",
     )
     close_as: Mapping[IncidentDisposition, AlertStatus] = Field(
         default={},
-        description="Status of closed alerts by the disposition of their incident, such as "
-        '`{ "false-positive" = "False alarm" }`; by default, `closed_status`.',
+        description="Which status Tocsin uses when the incident has a certain disposition, such as "
+        '`{ "false-positive" = "False alarm" }`. By default, this is `closed_status`.',
     )
 
     @model_validator(mode="after")
@@ -77,7 +80,7 @@ class TheHiveSettings(CaseChannel.Settings):
 
 
 class TheHive(CaseChannel[TheHiveSettings]):
-    """Creates alerts. Updates of an alert that is part of a case go to the case."""
+    """Creates alerts; if an alert is part of a case, updates go to the case."""
 
     status_batch = 20
 
@@ -90,7 +93,7 @@ class TheHive(CaseChannel[TheHiveSettings]):
         }
 
     async def check(self) -> Health:
-        """Return the user of the key, and the missing permissions."""
+        """Report which user the key belongs to, and which permissions are missing."""
         user = expect_object(await self.ask("GET", "/api/v1/user/current"), "TheHive")
         given = [
             permission for permission in user.get("permissions", ()) if isinstance(permission, str)
@@ -102,7 +105,7 @@ class TheHive(CaseChannel[TheHiveSettings]):
         ]
         name = user.get("login", "its user")
         return Health(
-            detail=f"TheHive responds; {name} can create and change alerts",
+            detail=f"TheHive responds and accepts the API key of {name}",
             problems=(
                 *(f"{name} lacks the permission {permission}" for permission in missing),
                 *find_unmapped(self.settings, await self.list_closed_statuses()),
@@ -157,7 +160,7 @@ class TheHive(CaseChannel[TheHiveSettings]):
         return sum(added)
 
     async def _add(self, path: str, observable: dict[str, Any]) -> bool:
-        """Return whether an observable was added. A rejected one does not affect others."""
+        """Add an observable, and return whether TheHive accepted it."""
         try:
             await self.ask("POST", path, json=observable)
         except Refused as refused:
@@ -179,7 +182,7 @@ class TheHive(CaseChannel[TheHiveSettings]):
         await self.ask("POST", f"/api/v1/{kind}/{quote(home)}/comment", json=message)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Set the usual closed status of the alert."""
+        """Set the status in `closed_status`."""
         await self.close_as(identifier, reason, None)
 
     async def close_as(
@@ -219,7 +222,7 @@ class TheHive(CaseChannel[TheHiveSettings]):
         )
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the closed statuses that every TheHive has; custom statuses are not known."""
+        """Return the closed statuses that every TheHive has; custom statuses are unknown."""
         own = (self.settings.closed_status, *self.settings.close_as.values())
         return tuple(dict.fromkeys((*own, *_CLOSED_CASES)))
 
@@ -245,7 +248,7 @@ class TheHive(CaseChannel[TheHiveSettings]):
         return f"{self.settings.url}/alerts/{quote(identifier)}/details"
 
     async def _locate(self, identifier: str) -> tuple[str, str]:
-        """Return where observables and comments belong: to the alert, or to its case."""
+        """Return where to add observables and comments: to the alert or to its case."""
         case = (await self._alert(identifier)).get("caseId")
         return ("case", case) if isinstance(case, str) else ("alert", identifier)
 
@@ -275,7 +278,7 @@ def _get_id(record: Json) -> str:
 
 
 def _build_observables(observables: Sequence[Observable]) -> list[dict[str, Any]]:
-    """Return distinct observables: several kinds of entity share a type."""
+    """Return observables without duplicates, because several kinds of entities share a type."""
     built = (_build_observable(observable) for observable in observables)
     return list({_get_identity(value): value for value in built}.values())
 

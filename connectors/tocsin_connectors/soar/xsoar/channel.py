@@ -1,6 +1,6 @@
 """Channel `xsoar`: https://docs-cortex.paloaltonetworks.com/r/Cortex-XSOAR-8-API.
 
-Undocumented parts follow the integration XSOAR Mirroring of github.com/demisto/content.
+The XSOAR Mirroring integration in github.com/demisto/content shows the undocumented parts.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ class XsoarSettings(CaseChannel.Settings):
     template: str = Field(
         default="xsoar", description="Receiver whose templates render the incident."
     )
-    api_key: SecretStr = Field(description="API key of the type Standard.")
+    api_key: SecretStr = Field(description="API key with the type Standard.")
     api_key_id: SecretStr | None = Field(
         default=None,
-        description="ID of the API key. Required by XSOAR 8; omit it for XSOAR 6.",
+        description="The API key's ID. Required for XSOAR 8. Omit it for XSOAR 6.",
     )
     incident_type: str = Field(
-        default="Unclassified", min_length=1, description="Type of new incidents."
+        default="Unclassified", min_length=1, description="XSOAR type that new incidents get."
     )
     create_investigation: bool = Field(
         default=True,
-        description="Start the investigation of each new incident, which runs the playbook of the "
-        "incident type.",
+        description="Whether XSOAR starts an investigation as soon as Tocsin creates an incident. "
+        "The investigation runs the incident type's playbook.",
     )
     close_reason: CloseReason = Field(
         default="Resolved",
-        description="Close reason of incidents that Tocsin closes. The reason must be configured "
-        "in XSOAR.",
+        description="Close reason that an XSOAR incident gets when Tocsin closes it. This reason "
+        "must be configured in XSOAR.",
     )
     close_as: Mapping[IncidentDisposition, CloseReason] = Field(
         default={},
-        description="Close reason by the disposition of the incident, such as "
-        '`{ "false-positive" = "False Positive" }`; by default, `close_reason`.',
+        description="Which close reason Tocsin uses when the incident has a certain disposition, "
+        'such as `{ "false-positive" = "False Positive" }`. By default, this is `close_reason`.',
     )
 
 
 class Xsoar(CaseChannel[XsoarSettings]):
-    """Creates incidents. Updates go to the War Room."""
+    """Creates incidents, and adds updates to their War Rooms."""
 
     settling: timedelta | None = timedelta(seconds=60)
 
@@ -82,7 +82,7 @@ class Xsoar(CaseChannel[XsoarSettings]):
         }
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Return the response. Raises `TryLater` if the incident was changed meanwhile."""
+        """Return the response; raises `TryLater` if someone changed the incident meanwhile."""
         prefix = _V8 if self.settings.api_key_id else ""
         try:
             return await super().ask(method, f"{prefix}{path}", **options)
@@ -94,12 +94,12 @@ class Xsoar(CaseChannel[XsoarSettings]):
             raise
 
     async def check(self) -> Health:
-        """Return the missing permissions, and whether the incident type exists."""
+        """Report missing permissions and a missing incident type."""
         closes = bool(self.settings.close_when or self.settings.close_recovered)
         missing = [
             permission async for permission in find_missing_permissions(self.ask, closes=closes)
         ]
-        problems = [f"the role of the key lacks {permission}" for permission in missing]
+        problems = [f"the key's role lacks the permission {permission}" for permission in missing]
         types = await list_incident_types(self.ask)
         if types and self.settings.incident_type not in types:
             problems.append(f"the incident type {self.settings.incident_type!r} does not exist")
@@ -153,10 +153,10 @@ class Xsoar(CaseChannel[XsoarSettings]):
             raise
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """List the observables in the War Room that neither labels nor entries have.
+        """List observables that neither labels nor entries contain in the War Room.
 
-        XSOAR creates indicators from recognized entries. Labels are not added: an update replaces
-        the whole incident, and would undo concurrent changes.
+        XSOAR creates indicators from entries that it recognizes. Labels do not change, because an
+        update replaces the whole incident and would undo concurrent changes.
         """
         if not observables:
             return 0
@@ -173,7 +173,7 @@ class Xsoar(CaseChannel[XsoarSettings]):
         return len(unlisted)
 
     async def list_notes(self, identifier: str) -> Sequence[str]:
-        """Return the latest War Room entries, none before the investigation starts."""
+        """Return the latest War Room entries; none before the investigation starts."""
         path, page = f"/investigation/{quote(identifier, safe='')}", {"pageSize": _MAX_ENTRIES}
         try:
             found = expect_object(await self.ask("POST", path, json=page), "XSOAR")
@@ -191,7 +191,7 @@ class Xsoar(CaseChannel[XsoarSettings]):
         await self._write(identifier, f"**{title}**\n\n{text}")
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Close the incident with the usual close reason."""
+        """Close the incident with the reason in `close_reason`."""
         await self.close_as(identifier, reason, None)
 
     async def close_as(
@@ -208,7 +208,7 @@ class Xsoar(CaseChannel[XsoarSettings]):
         )
 
     def link(self, identifier: str) -> str:
-        """Return the URL of the incident, which XSOAR 8 has on another host than its API."""
+        """Return the incident's URL; in XSOAR 8, its host differs from the API's host."""
         if self.settings.api_key_id:
             console = self.settings.url.replace("://api-", "://", 1)
             return f"{console}/Custom/caseinfoid/{quote(identifier, safe='')}"
@@ -222,7 +222,7 @@ class Xsoar(CaseChannel[XsoarSettings]):
     async def _write(self, identifier: str, text: str) -> None:
         """Add a War Room entry, and start the investigation if needed.
 
-        This does not use `/entry`, which would execute texts that look like commands.
+        This method does not use `/entry`, which would run texts that look like commands.
         """
         entry = {"investigationId": identifier, "contents": text, "format": "markdown"}
         try:

@@ -1,4 +1,4 @@
-"""Permission check of an XSOAR key, without changes.
+"""Permission check for an XSOAR key that does not change anything.
 
 https://docs-cortex.paloaltonetworks.com/r/Cortex-XSOAR/8.5/Cortex-XSOAR-On-prem-Documentation/Role-based-permissions
 """
@@ -16,14 +16,14 @@ WRITE_PERMISSION = "Data with View/Edit"
 CLOSE_PERMISSION = "Change the incident status"
 
 _MISSING_INCIDENT = "tocsin-check"
-"""ID of no incident: IDs are numbers."""
+"""ID that no incident has, because IDs are numbers."""
 
 
 async def find_missing_permissions(ask: Ask, *, closes: bool) -> AsyncIterator[str]:
     """Yield the missing permissions of the role.
 
-    Write permissions are tested with an ID of no incident, which is then either not found or not
-    allowed.
+    To test write permissions, the check uses an ID that no incident has: the request is then either
+    not found or not allowed.
     """
     if not await _is_allowed(ask, "/incidents/search", {"filter": {"size": 1}}):
         yield READ_PERMISSION

@@ -1,4 +1,4 @@
-"""Responses and spellings of XSOAR: incidents, labels, queries and refusals."""
+"""XSOAR's responses and formats: incidents, labels, queries and rejected requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http import HTTPStatus
 from tocsin import Broken, Json, Observable, Refused
 
 KEY_LABEL = "tocsin_key"
-"""Label with the key, in case XSOAR does not keep our mirror ID."""
+"""Label that contains the key, in case XSOAR does not keep the mirror ID."""
 
 
 def get_incident_id(incident: Json) -> str:
@@ -19,7 +19,7 @@ def get_incident_id(incident: Json) -> str:
 
 
 def has_key(incident: Json, key: str) -> bool:
-    """Return whether an incident has this key, as mirror ID or in a label."""
+    """Return whether an incident has this key as its mirror ID or in a label."""
     match incident:
         case {"dbotMirrorId": str(known)} if known == key:
             return True
@@ -50,7 +50,7 @@ def is_stale(refused: Refused) -> bool:
 
 
 def is_not_found(refused: Refused) -> bool:
-    """Return whether the incident does not exist, which may be answered with 400."""
+    """Return whether the incident does not exist; XSOAR may then return 400."""
     return refused.status == HTTPStatus.NOT_FOUND or b"Item not found" in refused.response
 
 

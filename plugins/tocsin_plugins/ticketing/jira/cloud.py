@@ -1,4 +1,4 @@
-"""Jira Cloud: API version 3, with documents as texts.
+"""Jira Cloud: API version 3, in which texts are documents.
 
 https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 """
@@ -48,9 +48,9 @@ class JiraCloud(Jira):
         return expect_objects(await self.ask("GET", "/search/jql", query=query), "issues")
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
-        """Return the statuses of issues, with one request for all that were not moved.
+        """Return the statuses of issues, with one request for all issues that were not moved.
 
-        The response leaves out unknown issues, and has moved ones under their new keys.
+        The response omits unknown issues and contains moved issues under their new keys.
         """
         asked: dict[str, Json] = {
             "issueIdsOrKeys": [*identifiers],
@@ -82,7 +82,7 @@ class JiraCloud(Jira):
         return {"accountId": name}
 
     def settings_problems(self) -> Iterator[str]:
-        """Yield problems of the settings."""
+        """Yield problems with the settings."""
         if not self.settings.username:
             yield "username: set the email address of the account that owns the API token"
         if urlsplit(self.settings.url).hostname == _SCOPED and self.options.site is None:
@@ -102,6 +102,6 @@ class JiraCloud(Jira):
         }
 
     def link(self, identifier: str) -> str:
-        """Return the page of an issue."""
+        """Return the URL of an issue's page."""
         site = self.options.site or self.settings.url
         return f"{site}/browse/{quote(identifier, safe='')}"

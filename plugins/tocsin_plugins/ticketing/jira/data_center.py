@@ -1,4 +1,4 @@
-"""Jira Data Center: API version 2, with wiki markup as texts.
+"""Jira Data Center: API version 2, in which texts are wiki markup.
 
 https://developer.atlassian.com/server/jira/platform/rest/
 """
@@ -15,7 +15,7 @@ from tocsin_plugins.ticketing.jira.tracker import Jira
 from tocsin_plugins.ticketing.markup import parse_document, render_wiki, shorten_markdown
 
 LONGEST = 32_767
-"""Limit of a text field in characters, unless an administrator changed it."""
+"""Maximum length of a text field in characters, unless an administrator changed it."""
 
 
 class JiraDataCenter(Jira):

@@ -44,7 +44,7 @@ async def find_problems(jira: Jira) -> Health:
     except CredentialsRefused as refused:
         if not problems:
             raise
-        return Health(detail="no further checks", problems=(*problems, str(refused)))
+        return Health(detail="no further checks were made", problems=(*problems, str(refused)))
     kind = jira.settings.issue_type or USUAL_TYPE
     problems += [problem async for problem in _problems(jira, kind)]
     name = me.get("displayName") or me.get("name")
@@ -59,7 +59,7 @@ def _settings(jira: Jira) -> Iterator[str]:
             yield f"labels: {label!r} contains a space, which is not allowed in Jira labels"
     for name in _RESERVED:
         if name in jira.settings.fields:
-            yield f"fields.{name}: no effect; set `project`, `issue_type` and `labels`"
+            yield f"fields.{name}: has no effect; set `project`, `issue_type` or `labels` instead"
     yield from jira.settings_problems()
 
 
@@ -72,7 +72,8 @@ async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
             raise
         needed = ", ".join(_permissions(jira))
         yield (
-            f"project: {project} does not exist, or the account cannot see it; it requires {needed}"
+            f"project: {project} does not exist, or the account cannot see it; grant the account "
+            f"{needed}"
         )
         return
     for permission in missing:
@@ -83,7 +84,7 @@ async def _problems(jira: Jira, kind: str) -> AsyncIterator[str]:
     async for problem in _resolution_problems(jira):
         yield problem
     if jira.settings.assignee and not await _may_be_assigned(jira, jira.settings.assignee):
-        yield f"assignee: {jira.settings.assignee} cannot be assigned issues in {project}"
+        yield f"assignee: {jira.settings.assignee} cannot be the assignee of issues in {project}"
 
 
 async def _missing_permissions(jira: Jira) -> list[str]:
@@ -165,7 +166,7 @@ def _names(values: Iterable[Any]) -> set[str]:
 
 
 async def _resolution_problems(jira: Jira) -> AsyncIterator[str]:
-    """Yield unknown resolutions, which would otherwise appear when an issue is closed."""
+    """Yield unknown resolutions, which would otherwise only fail when an issue is closed."""
     resolutions = jira.options.resolutions
     if not resolutions:
         return

@@ -1,4 +1,4 @@
-"""Options of Jira trackers."""
+"""Options for the Jira trackers."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from tocsin import IncidentDisposition, PluginSettings, ServerUrl, Tracker
 
 
 class JiraClosure(PluginSettings):
-    """Transition and resolution of closed issues."""
+    """Transition and resolution that Tocsin uses to close an issue."""
 
     transition: str | None = Field(
-        default=None, description="Name of the transition; by default, `close_transition`."
+        default=None, description="Name of the transition. By default, this is `close_transition`."
     )
     resolution: str | None = Field(
-        default=None, description="Name of the resolution; by default, `resolution`."
+        default=None, description="Name of the resolution. By default, this is `resolution`."
     )
 
 
 class JiraOptions(Tracker.Options):
-    """Options of Jira."""
+    """Options for both Jira editions."""
 
     set_priority: bool = Field(
         default=True,
-        description="Set the priority. Disable this option for projects without priorities.",
+        description="Whether Tocsin sets the priority. Use `false` if the project does not have "
+        "priorities.",
     )
     close_transition: str | None = Field(
         default=None,
-        description="Name of the transition that closes an issue; by default, the first one that "
-        "leads to a status in the category Done.",
+        description="Name of the transition that closes an issue. By default, Tocsin uses the "
+        "first transition that leads to a status in the category Done.",
     )
     resolution: str | None = Field(
-        default=None, description="Name of the resolution of closed issues."
+        default=None, description="Name of the resolution that closed issues get."
     )
     close_as: Mapping[IncidentDisposition, JiraClosure] = Field(
         default={},
-        description="Transition and resolution by the disposition of the incident, such as "
+        description="Which transition and resolution Tocsin uses when the incident has a certain "
+        "disposition, such as "
         '`{ "false-positive" = { transition = "Reject", resolution = "Won\'t Do" } }`.',
     )
     internal_comments: bool = Field(
-        default=False, description="Jira Service Management: hide comments from customers."
+        default=False, description="Whether Jira Service Management hides comments from customers."
     )
 
     def select_closure(self, disposition: IncidentDisposition | None) -> JiraClosure:
@@ -53,7 +55,7 @@ class JiraOptions(Tracker.Options):
 
     @property
     def resolutions(self) -> Mapping[str, str]:
-        """The resolutions of closed issues, by the name of their option."""
+        """The resolutions that closed issues can get, by option name."""
         named = {
             f"options.close_as.{disposition}": closure.resolution
             for disposition, closure in self.close_as.items()
@@ -66,14 +68,15 @@ class JiraOptions(Tracker.Options):
 
 
 class JiraCloudOptions(JiraOptions):
-    """Options of Jira Cloud."""
+    """Options for Jira Cloud."""
 
     site: ServerUrl | None = Field(
         default=None,
-        description="URL of the site, such as https://acme.atlassian.net; required if the "
-        "token has scopes.",
+        description="The site's URL, such as https://acme.atlassian.net. Required if the token has "
+        "scopes.",
     )
     paragraph_fields: tuple[str, ...] = Field(
         default=(),
-        description="Paragraph fields among `fields`, which do not accept plain text.",
+        description="Which of the names in `fields` are paragraph fields. Tocsin converts their "
+        "values, because paragraph fields do not accept plain text.",
     )

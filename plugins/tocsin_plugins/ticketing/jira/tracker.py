@@ -1,6 +1,6 @@
-"""Shared base of Jira Cloud and Jira Data Center.
+"""Base class for Jira Cloud and Jira Data Center.
 
-The key of an issue is a label. An entity property would be less visible, but a search finds it only
+An issue's key is a label. An entity property would be less visible, but a search finds it only
 if an app declares an index for it.
 """
 
@@ -51,7 +51,7 @@ STATUS_FIELDS = "status,resolution,updated"
 
 
 class Jira(HttpTracker):
-    """Issues of one project."""
+    """Issues in one project."""
 
     Options = JiraOptions
     receiver = "jira"
@@ -59,7 +59,7 @@ class Jira(HttpTracker):
     settling: ClassVar[timedelta | None] = timedelta(minutes=1)
     accepts_webhooks: ClassVar[bool] = True
     api: ClassVar[str]
-    """The path of the API's version."""
+    """Path of the API version."""
     options: JiraOptions
 
     # implemented by subclasses
@@ -85,7 +85,7 @@ class Jira(HttpTracker):
         """Return the search parameters of a user."""
 
     def settings_problems(self) -> Iterator[str]:
-        """Yield problems of settings that only the subclass has."""
+        """Yield problems with settings that only the subclass has."""
         yield from ()
 
     # shared
@@ -98,13 +98,13 @@ class Jira(HttpTracker):
         return super()._to_error(explain_refusal(refused))
 
     async def check(self) -> Health:
-        """Return problems of the project, the issue type, fields and permissions."""
+        """Report problems with the project, the issue type, fields and permissions."""
         return await find_problems(self)
 
     async def find(self, key: str) -> str | None:
         """Return the issue with the key's label, even if it was moved.
 
-        Anonymous searches also find nothing, so an empty result is followed by a sign-in check.
+        Anonymous searches do not find anything either, so check the sign-in after an empty result.
         """
         label = hash_key(key)
         query = f'labels = "{label}" ORDER BY created ASC'
@@ -157,7 +157,7 @@ class Jira(HttpTracker):
             await self.ask("PUT", self._issue(identifier), json=changed)
 
     async def read_status(self, identifier: str) -> RemoteStatus | None:
-        """Return the status of an issue; it is open in every category other than Done."""
+        """Return an issue's status; an issue is open unless its status is in the category Done."""
         try:
             return to_status(await self._current_fields(identifier, STATUS_FIELDS))
         except Refused as refused:
@@ -185,7 +185,7 @@ class Jira(HttpTracker):
     ) -> None:
         """Apply the transition for a disposition, then comment with the reason.
 
-        If a person closes it at the same time, their change stands, without a comment.
+        If someone closes the issue at the same time, their change stays, and no comment is added.
         """
         closure = self.options.select_closure(disposition)
         path = f"{self._issue(identifier)}/transitions"
@@ -200,7 +200,7 @@ class Jira(HttpTracker):
         await self.explain_closed(identifier, reason)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Comment with the reason, unless a comment gives it."""
+        """Comment with the reason, unless a comment already gives it."""
         await self.comment_once(identifier, reason)
 
     @classmethod
@@ -210,7 +210,7 @@ class Jira(HttpTracker):
         request: PushRequest,
         now: datetime,  # noqa: ARG003 - the signature has no time
     ) -> Sequence[str]:
-        """Return the issue of a webhook; web requests of automation rules have the secret itself.
+        """Return the issue that a webhook names; automation rules send the secret itself.
 
         https://developer.atlassian.com/cloud/jira/platform/webhooks/#secure-admin-webhooks
         """
@@ -224,7 +224,7 @@ class Jira(HttpTracker):
         return ()
 
     def link(self, identifier: str) -> str:
-        """Return the page of an issue."""
+        """Return the URL of an issue's page."""
         return f"{self.settings.url}/browse/{quote(identifier, safe='')}"
 
     def fields(self, ticket: Ticket) -> dict[str, Json]:
@@ -232,7 +232,7 @@ class Jira(HttpTracker):
         return dict(ticket.fields)
 
     async def pages(self, path: str, *names: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield the objects of all pages; responses use one of several member names."""
+        """Yield the objects on all pages; responses use one of several member names."""
         start = 0
         for _ in range(_MOST_PAGES):
             query = {"startAt": start, "maxResults": _PAGE}
@@ -260,7 +260,7 @@ class Jira(HttpTracker):
 
 
 def explain_refusal(refused: Refused) -> Refused:
-    """Return the refusal with Jira's reasons in place of the start of the response."""
+    """Return the error with Jira's reasons instead of the start of the response."""
     reasons = "; ".join(_refusal_reasons(refused.response))[:_SHOWN]
     if not reasons:
         return refused

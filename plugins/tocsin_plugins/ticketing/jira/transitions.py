@@ -14,7 +14,7 @@ def build_transition(
 ) -> dict[str, Json]:
     """Return the request body of the transition that closes an issue.
 
-    Raises `Misconfigured` if there is none, or if it requires fields without a value.
+    Raises `Misconfigured` if there is no transition, or if it requires fields without a value.
     """
     chosen = next(
         (transition for transition in transitions if _closes_issue(transition, wishes.transition)),
@@ -46,7 +46,7 @@ def _closes_issue(transition: Mapping[str, Any], name: str | None) -> bool:
 
 
 def _missing_fields(transition: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Return the required fields of its screen that have no value."""
+    """Return the required fields on the transition's screen that do not have a value."""
     fields = transition.get("fields") or {}
     return [
         f"{field.get('name', name)} ({name})"

@@ -1,4 +1,4 @@
-"""Markdown converted for trackers: Atlassian documents, wiki markup, plain text."""
+"""Conversion of Markdown for trackers: Atlassian documents, wiki markup and plain text."""
 
 from tocsin_plugins.ticketing.markup.document import literal_document, node_text, parse_document
 from tocsin_plugins.ticketing.markup.limits import replace_unprintable, shorten_markdown

@@ -1,6 +1,6 @@
 """Markdown as an Atlassian document (ADF): a tree of nodes, as JSON.
 
-Allowed nesting, and the rule against empty texts, follow
+The allowed nesting and the ban on empty texts follow
 https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/. Mentions, cards and
 macros are never created.
 """
@@ -101,7 +101,7 @@ def _item(node: SyntaxTreeNode) -> DocumentNode:
 
 
 def _simple(blocks: Iterable[DocumentNode]) -> list[DocumentNode]:
-    """Return blocks as allowed in lists and quotes; other blocks become text."""
+    """Return blocks that lists and quotes can contain; other blocks become text."""
     return [
         block if block["type"] in _IN_LISTS else _paragraph(list(_text(node_text(block), ())))
         for block in blocks

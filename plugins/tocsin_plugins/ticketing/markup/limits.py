@@ -1,4 +1,4 @@
-"""Text limits of trackers: characters that they refuse, and lengths."""
+"""Limits that trackers set for texts: forbidden characters and maximum lengths."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def replace_unprintable(value: Json) -> Json:
 
 
 def shorten_markdown(markdown: str, fits: Callable[[str], bool]) -> str:
-    """Return the Markdown, with lines omitted at the end of its text until it fits.
+    """Return the Markdown without as many of its last lines as necessary to fit the limit.
 
-    Its last two paragraphs stay: the link to Tocsin, and the name of the event.
+    The last two paragraphs always stay: the link to Tocsin and the name of the event.
     """
     *text, link, name = ("", *markdown.rsplit("\n\n", _KEPT))
     if fits(markdown) or not text[-1]:

@@ -20,7 +20,7 @@ ENTITIES: Mapping[str, str] = MappingProxyType(
     | {character: f"&#{ord(character)};" for character in "\\{}[]()|*_-+^~!?@:<>"}
     | {f"{start}.": f"{start}&#46;" for start in ("bq", *(f"h{level}" for level in range(1, 7)))}
 )
-"""Replacements of characters with a meaning in markup, in the order of replacement."""
+"""Replacements for characters that have a meaning in markup, in the order of replacement."""
 
 _BREAK = " \\\\ "
 _MARKERS = {"strong": "*", "em": "_", "strike": "-"}
@@ -65,7 +65,7 @@ def _block(node: DocumentNode) -> str:
 
 
 def _items(node: DocumentNode, bullets: str) -> Iterator[str]:
-    """Return the lines of a list inside of other lists, whose bullets are given."""
+    """Return the lines of a list that is nested in other lists with the given bullets."""
     bullets += "*" if node["type"] == "bulletList" else "#"
     for item in _content(node):
         lines: list[str] = []

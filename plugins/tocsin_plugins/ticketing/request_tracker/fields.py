@@ -17,7 +17,7 @@ RESERVED = frozenset(
 _OWN = frozenset({"AdminCc", "Cc", "Due", "FinalPriority", "RefersTo", "SLA", "Starts"})
 DATES = frozenset({"Due", "Starts"})
 _DATE = "%Y-%m-%d %H:%M:%S"
-"""The only form in which RT reads dates, in UTC; any other becomes 1970-01-01 (RT::Date, `Set`)."""
+"""Format in which RT reads dates, in UTC; others become 1970-01-01 (RT::Date, `Set`)."""
 _TITLE = 150  # of the 255 characters of a transaction's subject
 FIELD_NAME = r"^[^{}'\"\\]+$"
 """Names of custom fields that are valid in a query."""
@@ -40,9 +40,9 @@ def own_fields(ticket: Ticket) -> dict[str, Json]:
 
 
 def format_date(name: str, value: Json) -> str:
-    """Return a date as RT reads it, in UTC; raises `Misconfigured` if it is none.
+    """Return a date in the format that RT reads, in UTC; raises `Misconfigured` if it is none.
 
-    A date without a time is its beginning; a number is seconds since 1970.
+    A date without a time means midnight; a number means seconds since 1970.
     """
     moment = parse_date(value)
     if moment is None:
@@ -54,7 +54,7 @@ def format_date(name: str, value: Json) -> str:
 
 
 def parse_date(value: Json) -> datetime | None:
-    """Return the time in UTC that a date means, None if it means none."""
+    """Return the time in UTC that a date means; None if the value is not a date."""
     try:
         match value:
             case bool():
@@ -70,7 +70,7 @@ def parse_date(value: Json) -> datetime | None:
 
 
 def is_same_date(shown: Json, wanted: str) -> bool:
-    """Return whether RT shows a date that was written as `wanted`; it shows no fractions."""
+    """Return whether RT shows a date that was set to `wanted`; RT does not show fractions."""
     return shown is not None and parse_date(shown) == parse_date(wanted)
 
 
@@ -103,9 +103,9 @@ def _values(given: Json) -> list[str]:
 
 
 def build_comment(markdown: str) -> dict[str, Json]:
-    """Return a comment; its subject is the first line of the text and the last one.
+    """Return a comment; its subject consists of the first and the last line of the text.
 
-    The last line names the event, and RT's history shows subjects but no texts.
+    The last line names the event, and RT's history shows only subjects, not texts.
     """
     content = render_comment(markdown)
     lines = [line for line in content.splitlines() if line] or ["Tocsin"]
@@ -115,7 +115,7 @@ def build_comment(markdown: str) -> dict[str, Json]:
 
 
 def tickets_query(mark: str, field: str | None) -> str:
-    """Return the query for the tickets with a mark in a custom field, or in their subject."""
+    """Return a query for tickets with a mark in a custom field or in the subject."""
     return (
         f"'CF.{{{field}}}' = {quote_value(mark)}" if field else f"Subject LIKE {quote_value(mark)}"
     )

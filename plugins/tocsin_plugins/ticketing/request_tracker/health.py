@@ -21,7 +21,7 @@ _MANDATORY = "(?#Mandatory)"  # RT's pattern for fields that must not be empty
 
 
 async def find_problems(tracker: HttpTracker, given: Collection[str]) -> Health:
-    """Return whether the queue accepts tickets with values in these custom fields."""
+    """Report whether the queue accepts tickets with values in these custom fields."""
     name, queue = tracker.settings.project, await _queue(tracker)
     fields = _custom_field_names(queue)
     problems = _unknown_fields(tracker, fields, given)
@@ -29,14 +29,14 @@ async def find_problems(tracker: HttpTracker, given: Collection[str]) -> Health:
         problems.append(f"the right CreateTicket is missing on {name}")
     empty = [field for name, field in fields.items() if name not in given]
     problems += [
-        f"the custom field {field} is mandatory, but `fields` has no value for it"
+        f"the custom field {field} is mandatory: set fields.{field}"
         async for field in _mandatory_fields(tracker, empty)
     ]
     return Health(detail=f"{name} accepts tickets", problems=tuple(problems))
 
 
 async def check_fields(tracker: HttpTracker, given: Collection[str]) -> None:
-    """Return if the queue has these custom fields; `Misconfigured` if one is missing.
+    """Raise `Misconfigured` unless the queue has these custom fields.
 
     RT silently ignores unknown fields of new tickets.
     """
@@ -45,9 +45,9 @@ async def check_fields(tracker: HttpTracker, given: Collection[str]) -> None:
 
 
 async def check_key(tracker: HttpTracker, identifier: str, field: str, mark: str) -> None:
-    """Return if a new ticket has its key in a custom field; `Misconfigured` otherwise.
+    """Raise `Misconfigured` unless a new ticket has its key in a custom field.
 
-    RT silently ignores the field if the token lacks the right to set it.
+    RT silently ignores the field if the token does not have the right to set it.
     """
     ticket = expect_object(await tracker.ask("GET", f"{API}/ticket/{identifier}"))
     values = [
@@ -63,9 +63,9 @@ async def check_key(tracker: HttpTracker, identifier: str, field: str, mark: str
 async def check_dates(
     tracker: HttpTracker, identifier: str, own: Mapping[str, Json], messages: str = ""
 ) -> None:
-    """Return if a ticket has these dates; `Misconfigured`, with RT's messages, otherwise.
+    """Raise `Misconfigured`, with RT's messages, unless a ticket has these dates.
 
-    RT answers 200 or 201 also where it did not set a date, or set another one.
+    RT returns 200 or 201 even if it did not set a date, or set a different one.
     """
     dates = {name: value for name, value in own.items() if name in DATES}
     if not dates:

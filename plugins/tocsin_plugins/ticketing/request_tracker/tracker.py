@@ -45,25 +45,27 @@ _MESSAGES = ("Comment", "Correspond")
 
 
 class RequestTrackerOptions(HttpTracker.Options):
-    """Options of Request Tracker."""
+    """Options for Request Tracker."""
 
     key_field: str | None = Field(
         default=None,
         pattern=FIELD_NAME,
         max_length=200,
-        description="Custom field for the key; without one, the key is the last word of the "
-        "subject.",
+        description="Custom field that contains the key. Without it, the key is the last word of "
+        "the subject.",
     )
     labels_field: str | None = Field(
         default=None,
         pattern=FIELD_NAME,
         max_length=200,
-        description="Custom field for `labels`; it must accept several values.",
+        description="Custom field that contains the `labels`. It must accept several values.",
     )
     requestor: str | None = Field(
-        default=None, description="Requestor of new tickets, as an email address or name."
+        default=None, description="Requestor of new tickets, by email address or name."
     )
-    closed_status: str = Field(default="resolved", description="Status of closed tickets.")
+    closed_status: str = Field(
+        default="resolved", description="Status that a ticket gets when Tocsin closes it."
+    )
     inactive_statuses: tuple[str, ...] = Field(
         default=("resolved", "rejected"),
         description="Statuses of tickets that are no longer open.",
@@ -71,7 +73,7 @@ class RequestTrackerOptions(HttpTracker.Options):
 
 
 class RequestTracker(HttpTracker):
-    """Tickets of one queue; the key of each is a custom field, or the last word of its subject."""
+    """Tickets in one queue, with the key in a custom field or at the end of the subject."""
 
     Options = RequestTrackerOptions
     receiver = "rt"
@@ -85,7 +87,7 @@ class RequestTracker(HttpTracker):
         return {"Authorization": f"token {self.settings.secret.get_secret_value()}"}
 
     async def check(self) -> Health:
-        """Return whether the token can create tickets in the queue, with all fields."""
+        """Report whether the token can create tickets in the queue and set all fields."""
         health = await find_problems(self, self._custom_fields(dict.fromkeys(self.settings.fields)))
         if not self.settings.labels or self.options.labels_field:
             return health
@@ -127,7 +129,7 @@ class RequestTracker(HttpTracker):
         return number
 
     async def list_notes(self, identifier: str) -> Sequence[str]:
-        """Return the subjects of messages, the latest first; that of a comment names its event.
+        """Return the subjects of messages, the latest first; a comment's subject names its event.
 
         The history returns all subjects in one response, but each text needs another request.
         """
@@ -147,7 +149,7 @@ class RequestTracker(HttpTracker):
         await self.ask("POST", f"{self._ticket(identifier)}/comment", json=build_comment(text))
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Set priority and the operator's fields."""
+        """Set the priority and the operator's fields."""
         fields = custom_fields(ticket.fields)
         more = {"CustomFields": fields} if fields else {}
         own = own_fields(ticket)
@@ -175,7 +177,7 @@ class RequestTracker(HttpTracker):
     async def close(self, identifier: str, reason: str) -> None:
         """Set the closed status of a ticket, then comment with the reason.
 
-        RT answers 200 even if nothing changed, so the status is read again.
+        RT returns 200 even if nothing changed, so read the status again.
         """
         messages = await self._change(identifier, {"Status": self.options.closed_status})
         now = expect_object(await self.ask("GET", self._ticket(identifier))).get("Status")
@@ -184,15 +186,15 @@ class RequestTracker(HttpTracker):
         await self.explain_closed(identifier, reason)
 
     async def explain_closed(self, identifier: str, reason: str) -> None:
-        """Comment with the reason, unless a comment gives it."""
+        """Comment with the reason, unless a comment already gives it."""
         await self.comment_once(identifier, reason)
 
     def link(self, identifier: str) -> str:
-        """Return the page of a ticket."""
+        """Return the URL of a ticket's page."""
         return f"{self.settings.url}/Ticket/Display.html?id={quote(identifier, safe='')}"
 
     async def _change(self, identifier: str, changes: Mapping[str, Json]) -> str:
-        """Return RT's response to changes of a ticket that nobody changed concurrently."""
+        """Change a ticket unless someone else changes it concurrently; return RT's response."""
         messages: Json = None
 
         async def change() -> None:

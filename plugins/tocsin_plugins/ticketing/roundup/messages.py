@@ -1,7 +1,8 @@
-"""Roundup messages, identified by a Message-ID of their own.
+"""Roundup messages, each identified by a Message-ID.
 
-A message is a separate object: it is created first and then linked to an issue. Its Message-ID
-identifies it after a crash in between, and an issue is identified by its first message.
+A message is a separate object: Tocsin first creates it and then links it to an issue. If a node
+crashes in between, the Message-ID still identifies the message. An issue is identified by its first
+message.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def description_message_id(key: str) -> str:
 
 
 def note_message_id(text: str, identifier: str) -> str:
-    """Return the Message-ID of a later message of an issue."""
+    """Return the Message-ID of a later message in an issue."""
     return f"<{hash_key(f'{identifier} {text}')}.note@tocsin>"
 
 
@@ -45,7 +46,7 @@ async def expect_found(
 async def find_messages(tracker: HttpTracker, name: str) -> list[str]:
     """Return the IDs of the messages with this Message-ID.
 
-    Duplicates are possible if a request was repeated on the way.
+    Duplicates are possible if a proxy repeated a request.
     """
     return [
         expect_identifier(message)

@@ -1,4 +1,4 @@
-"""Health check and permissions of a Roundup tracker."""
+"""Health check and permission check for a Roundup tracker."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _KEYS = {"user": "username"}  # key properties other than `name`
 
 
 async def find_problems(tracker: HttpTracker, closed_status: str) -> Health:
-    """Return whether everything that issues need exists.
+    """Report what is missing for creating issues.
 
-    Raises `CredentialsRefused` if the user may not read it, and otherwise what `ask` raises.
+    Raises `CredentialsRefused` if the user cannot read the tracker, and the errors of `ask`.
     """
     try:
         problems = [problem async for problem in _problems(tracker, closed_status)]
@@ -52,7 +52,7 @@ async def _problems(tracker: HttpTracker, closed_status: str) -> AsyncIterator[s
 async def _issue_class_problems(tracker: HttpTracker) -> bool:
     """Return whether the class exists, after a request that tests the permission to create issues.
 
-    The request for a link creates nothing, but is refused without the tracker's own origin.
+    The request for a link does not create anything, but Roundup rejects it if the origin is wrong.
     """
     project = tracker.settings.project
     try:

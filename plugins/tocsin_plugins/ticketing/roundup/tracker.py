@@ -45,19 +45,22 @@ _LINK = re.compile(r"/@poe/[\w-]+$", re.ASCII)
 
 
 class RoundupOptions(HttpTracker.Options):
-    """Options of Roundup."""
+    """Options for Roundup."""
 
     origin: str | None = Field(
         default=None,
         pattern=r"^https?://[^/\s]+$",
-        description="Origin of the tracker, if it differs from `url`: the value of `web` in the "
+        description="The tracker's origin, if it differs from `url`: the value of `web` in the "
         "tracker's `config.ini`, without a path.",
     )
     set_priority: bool = Field(
         default=True,
-        description="Set the priority. Disable this option if issues have no priority.",
+        description="Whether Tocsin sets the priority. Use `false` if issues do not have a "
+        "priority.",
     )
-    closed_status: str = Field(default="resolved", description="Status of closed issues.")
+    closed_status: str = Field(
+        default="resolved", description="Status that an issue gets when Tocsin closes it."
+    )
     inactive_statuses: tuple[str, ...] = Field(
         default=("resolved", "done-cbb"),
         description="Statuses of issues that are no longer open.",
@@ -65,9 +68,9 @@ class RoundupOptions(HttpTracker.Options):
 
 
 class Roundup(HttpTracker):
-    """Issues of one class; the key of each is the Message-ID of its first message.
+    """Issues in one class; the Message-ID of each issue's first message is the key.
 
-    Roundup searches it in the database, so that new issues are found immediately.
+    Roundup searches the database for this Message-ID, so it finds new issues immediately.
     """
 
     Options = RoundupOptions
@@ -79,9 +82,9 @@ class Roundup(HttpTracker):
     options: RoundupOptions
 
     def authorization(self) -> Mapping[str, str]:
-        """Return user name and password, and the headers of Roundup's CSRF protection."""
+        """Return the user name and password, and the headers for Roundup's CSRF protection."""
         if self.settings.username is None:
-            raise Misconfigured("username: Roundup requires a username with the password")
+            raise Misconfigured("username: set the user name that the password belongs to")
         pair = f"{self.settings.username}:{self.settings.secret.get_secret_value()}"
         parts = urlsplit(self.settings.url)
         return {
@@ -91,7 +94,7 @@ class Roundup(HttpTracker):
         }
 
     async def check(self) -> Health:
-        """Return whether everything that issues need exists."""
+        """Report what is missing for creating issues."""
         return await find_problems(self, self.options.closed_status)
 
     async def find(self, key: str) -> str | None:
@@ -138,11 +141,11 @@ class Roundup(HttpTracker):
         await self._change(identifier, {}, render_comment(text))
 
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Set priority and the operator's fields."""
+        """Set the priority and the operator's fields."""
         await self._change(identifier, self._changes(ticket))
 
     async def read_status(self, identifier: str) -> RemoteStatus | None:
-        """Return the status of an issue, by a search, which leaves out retired issues."""
+        """Return an issue's status, with a search, which does not find retired issues."""
         query = {"id": identifier, "@fields": "status", "@verbose": 2}
         issues = await expect_found(self, self.settings.project, query)
         if not issues:
@@ -155,20 +158,21 @@ class Roundup(HttpTracker):
         return sorted(self._inactive)
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Set the closed status of an issue, with a message that gives the reason."""
+        """Set the closed status, and add a message with the reason."""
         await self._change(identifier, {"status": self.options.closed_status}, reason)
 
     def link(self, identifier: str) -> str:
-        """Return the page of an issue."""
+        """Return the URL of an issue's page."""
         return f"{self.settings.url}/{quote(self.settings.project)}{quote(identifier, safe='')}"
 
     async def _change(
         self, identifier: str, changes: Mapping[str, Json], message: str | None = None
     ) -> None:
-        """Change properties of an issue, and add a message, unless someone else changes it
+        """Change an issue's properties and add a message, unless someone else changes the issue
         concurrently.
 
-        The status is set with every message, because Roundup reopens resolved issues otherwise.
+        Every change with a message also sets the status, because Roundup would otherwise reopen
+        resolved issues.
         """
 
         async def change() -> None:
@@ -189,9 +193,9 @@ class Roundup(HttpTracker):
         await retry_on_conflict(change)
 
     async def _made_by_link(self, key: str) -> str:
-        """Return the issue of a link that was already used by a repeated request."""
+        """Return the issue that was created with a single-use link that is already used."""
         if (made := await self.find(key)) is None:
-            raise TryLater("the single-use link was already used, but its issue does not exist yet")
+            raise TryLater("the single-use link was already used, but the issue does not exist yet")
         return made
 
     async def _issue(self, identifier: str) -> dict[str, Any]:

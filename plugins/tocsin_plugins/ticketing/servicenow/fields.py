@@ -26,8 +26,8 @@ def correlation_id(key: str) -> str:
 def journal_entry(markdown: str) -> str:
     """Return Markdown as a journal entry.
 
-    The event's name comes first, because long entries are cut at the end. Nothing is rendered as
-    HTML, and nobody is mentioned.
+    The event's name comes first, because long entries are cut at the end. The entry does not
+    contain HTML or mentions.
     """
     text, _, name = markdown.rpartition("\n\n")
     entry = "\n\n".join(filter(None, [name, render_comment(text)]))

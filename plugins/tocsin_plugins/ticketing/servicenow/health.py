@@ -20,13 +20,14 @@ _MOST = 200
 async def find_problems(tracker: ServiceNow) -> Health:
     """Return problems with creating and finding records.
 
-    Raises `CredentialsRefused` if the account may not read the table. Write access can only be
-    tested by writing.
+    Raises `CredentialsRefused` if the account is not allowed to read the table. Only writing could
+    test write access.
     """
     table = tracker.settings.project
     problems = list(_settings(tracker))
     if not _TABLE.fullmatch(table):
-        return Health(detail="no checks made", problems=(*problems, _missing_table(table)))
+        problems.append(_missing_table(table))
+        return Health(detail="no further checks were made", problems=tuple(problems))
     try:
         await tracker.correlated(_NOBODY)
     except CredentialsRefused:
@@ -36,7 +37,7 @@ async def find_problems(tracker: ServiceNow) -> Health:
     problems += [problem async for problem in _close_code(tracker)]
     wanted = await _mandatory(tracker)
     return Health(
-        detail=f"{table} is readable; write access is not tested{wanted}",
+        detail=f"{table} is readable; write access was not tested{wanted}",
         problems=tuple(problems),
     )
 
@@ -48,14 +49,14 @@ def _missing_table(name: str) -> str:
 def _settings(tracker: ServiceNow) -> Iterator[str]:
     settings = tracker.settings
     if settings.labels:
-        yield "labels: not supported by ServiceNow; use `fields`"
+        yield "labels: ServiceNow does not support labels; remove the setting, or use `fields`"
     if settings.issue_type:
-        yield "issue_type: not supported by ServiceNow; set fields.category"
+        yield "issue_type: ServiceNow does not support types; set fields.category instead"
     for severity, word in settings.priorities.items():
         if "/" in word and not all(word.split("/", 1)):
             yield f"priorities.{severity}: use impact/urgency, such as 2/1, or a priority"
     if _closes(tracker) and not tracker.options.close_code:
-        yield "options.close_code: required; most instances cannot close a record without it"
+        yield "options.close_code: set it, because most instances require it to close a record"
 
 
 def _closes(tracker: ServiceNow) -> bool:
@@ -82,7 +83,7 @@ async def _close_code(tracker: ServiceNow) -> AsyncIterator[str]:
 
 
 async def _mandatory(tracker: ServiceNow) -> str:
-    """Return the mandatory fields of forms, which the API does not enforce."""
+    """Return the fields that are mandatory in forms, although the API does not enforce them."""
     query = f"nameIN{tracker.settings.project},task^mandatory=true^active=true"
     fields = await _listed(tracker, "sys_dictionary", query, "element")
     names = sorted({str(field.get("element")) for field in fields} - set(tracker.settings.fields))
@@ -90,7 +91,7 @@ async def _mandatory(tracker: ServiceNow) -> str:
 
 
 async def _listed(tracker: ServiceNow, table: str, query: str, field: str) -> list[dict[str, Any]]:
-    """Return the records that match a query; none if the account may not read them."""
+    """Return the records that match a query; none if the account is not allowed to read them."""
     asked = {"sysparm_query": query, "sysparm_fields": field, "sysparm_limit": _MOST}
     try:
         return expect_objects(

@@ -15,9 +15,9 @@ _ASLEEP = (
 
 
 def explain_refusal(refused: Refused) -> Refused:
-    """Return the refusal with ServiceNow's reason in place of the start of the response.
+    """Return the error with ServiceNow's reason instead of the start of the response.
 
-    Data policies and business rules also refuse with 403, which is not a matter of credentials.
+    Data policies and business rules also cause 403, which does not mean wrong credentials.
     """
     reason = _reason_in_body(refused.response)[:_SHOWN]
     if not reason:
@@ -35,9 +35,9 @@ def expect_awake(broken: Broken) -> Broken:
 
 
 def expect_complete(answer: Json) -> Json:
-    """Return a complete response; `Broken` if it contains an error despite its status.
+    """Return a complete response; raises `Broken` if it contains an error despite its status.
 
-    This happens when a transaction is cancelled while it responds.
+    This happens when ServiceNow cancels a transaction while it is responding.
     """
     reason = _reason_in_json(answer)
     if reason:

@@ -61,50 +61,51 @@ _USUAL_CLOSED = ("3", "4", "7")
 
 
 class ServiceNowClosure(PluginSettings):
-    """State and close code of closed records."""
+    """State and close code that Tocsin uses to close a record."""
 
-    state: str | None = Field(default=None, description="State; by default, `closed_state`.")
-    code: str | None = Field(default=None, description="Close code; by default, `close_code`.")
+    state: str | None = Field(default=None, description="State. By default, `closed_state`.")
+    code: str | None = Field(default=None, description="Close code. By default, `close_code`.")
 
 
 class ServiceNowOptions(Tracker.Options):
-    """Options of ServiceNow."""
+    """Options for ServiceNow."""
 
     display_values: bool = Field(
         default=False,
-        description="Set assignee, fields and priorities by display value, such as the name of a "
-        "group, instead of the stored value.",
+        description="Whether `assignee`, `fields` and `priorities` contain display values, such as "
+        "a group's name, instead of stored values.",
     )
     comment_field: Literal["work_notes", "comments"] = Field(
         default="work_notes",
-        description="Field for comments: work_notes (visible to staff only) or comments (also "
-        "visible to callers).",
+        description="Field to which Tocsin adds comments: `work_notes` (visible only to staff) or "
+        "`comments` (also visible to callers).",
     )
     closed_state: str | None = Field(
         default=None,
-        description="State value of closed records; by default, 6 for incidents "
-        "and 3 for other tables.",
+        description="State that a record gets when Tocsin closes it, as the stored value. By "
+        "default, this is 6 for incidents and 3 for other tables.",
     )
     close_code: str | None = Field(
-        default=None, description="Close code; most instances require one."
+        default=None, description="Close code that a record gets. Most instances require one."
     )
     close_as: Mapping[IncidentDisposition, ServiceNowClosure] = Field(
         default={},
-        description="State and close code by the disposition of the incident, such as "
+        description="Which state and close code Tocsin uses when the incident has a certain "
+        "disposition, such as "
         '`{ "false-positive" = { state = "8", code = "Not an issue" } }`.',
     )
     close_notes: str | None = Field(
-        default=None, description="Close notes; by default, the reason for closing."
+        default=None, description="Text of the close notes. By default, the reason for closing."
     )
     new_after_close: bool = Field(
         default=False,
-        description="Create another record if the previous one is no longer active, for "
-        "instances in which closed records are read-only.",
+        description="Whether Tocsin creates another record when the previous one is no longer "
+        "active. Use this option if closed records are read-only in your instance.",
     )
 
 
 class ServiceNow(HttpTracker):
-    """Records of one table that extends `task`; the key of each is its correlation ID."""
+    """Records in one table that extends `task`; each record's correlation ID is the key."""
 
     Options = ServiceNowOptions
     receiver = "servicenow"
@@ -115,7 +116,7 @@ class ServiceNow(HttpTracker):
     options: ServiceNowOptions
 
     def authorization(self) -> Mapping[str, str]:
-        """Return user and password, or the API key if there is no user."""
+        """Return the user and password; without a user, return the API key."""
         secret = self.settings.secret.get_secret_value()
         if self.settings.username is None:
             return {"x-sn-apikey": secret}
@@ -134,7 +135,7 @@ class ServiceNow(HttpTracker):
         return found
 
     async def check(self) -> Health:
-        """Return problems, as far as they show without creating a record."""
+        """Report the problems that can be found without creating a record."""
         return await find_problems(self)
 
     async def find(self, key: str) -> str | None:
@@ -205,7 +206,7 @@ class ServiceNow(HttpTracker):
             await self._change(identifier, changes, self._input)
 
     async def read_status(self, identifier: str) -> RemoteStatus | None:
-        """Return the state of a record; it is open if active, and neither resolved nor closed."""
+        """Return a record's state; a record is open if it is active, and not resolved or closed."""
         try:
             found = await self._show(identifier, "active,state,close_code,sys_updated_on")
         except Refused as refused:
@@ -222,7 +223,7 @@ class ServiceNow(HttpTracker):
         )
 
     async def is_open(self, identifier: str) -> bool | None:
-        """Return whether a record is open; None for an inactive one with `new_after_close`."""
+        """Return whether a record is open; None if it is inactive and `new_after_close` is set."""
         found = await self.read_status(identifier)
         if found is None or (self.options.new_after_close and found.status.endswith(_INACTIVE)):
             return None
@@ -233,7 +234,7 @@ class ServiceNow(HttpTracker):
         return [f"{state}{suffix}" for state in self._ends for suffix in ("", _INACTIVE)]
 
     async def close(self, identifier: str, reason: str) -> None:
-        """Set the usual closed state of a record."""
+        """Set the state in `closed_state`."""
         await self.close_as(identifier, reason, None)
 
     async def close_as(
@@ -267,7 +268,7 @@ class ServiceNow(HttpTracker):
         return ()
 
     def link(self, identifier: str) -> str:
-        """Return the page of a record."""
+        """Return the URL of a record's page."""
         page = f"{self.settings.project}.do?sys_id={identifier}"
         return f"{self.settings.url}/nav_to.do?uri={quote(page, safe='')}"
 

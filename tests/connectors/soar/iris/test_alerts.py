@@ -55,7 +55,7 @@ async def test_names_are_resolved_to_ids(harness: ObjectChannelHarness):
 
 async def test_ids_are_cached_and_new_names_are_found(harness: ObjectChannelHarness, monkeypatch):
     harness.use(tlp="mauve")
-    with pytest.raises(Misconfigured, match="no TLP 'mauve'"):
+    with pytest.raises(Misconfigured, match="TLP 'mauve' does not exist"):
         await harness.attempt(harness.alert())
     monkeypatch.setitem(TLPS, "mauve", 1_000)
     await harness.bring(harness.alert())

@@ -92,7 +92,7 @@ async def test_constantly_changing_incident_is_closed_later(harness: ObjectChann
     await harness.bring(harness.alert())
     harness.simulator.races = 2
     event = harness.completed("incident:7")
-    with pytest.raises(TryLater, match="changed concurrently"):
+    with pytest.raises(TryLater, match="at the same time"):
         await harness.attempt(event)
     await harness.bring(event)
     assert not harness.objects[0].is_open
