@@ -32,7 +32,7 @@ class Channel(Configurable[S], ABC):
     class Settings(PluginSettings):
         """Settings shared by all destinations; derive your settings from this class."""
 
-        plugin: str = Field(description="Name of the enabled plugin that provides the channel.")
+        plugin: str = Field(description="The enabled plugin that this destination uses.")
         events: tuple[EventType, ...] = Field(
             default=tuple(EventType),
             min_length=1,

@@ -30,7 +30,7 @@ class Enricher(Configurable[S], ABC):
     class Settings(PluginSettings):
         """Settings of every enricher; derive yours from it."""
 
-        plugin: str = Field(description="Name of the enabled plugin that provides the enricher.")
+        plugin: str = Field(description="The enabled plugin that this enricher uses.")
         kind: str | None = Field(
             default=None,
             description="Name of the enricher in the plugin, if the plugin provides several.",

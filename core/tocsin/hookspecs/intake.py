@@ -77,7 +77,7 @@ class Intake(Configurable[S], ABC):
     class Settings(PluginSettings):
         """Settings of every intake; derive yours from it."""
 
-        plugin: str = Field(description="Name of the enabled plugin that provides the intake.")
+        plugin: str = Field(description="The enabled plugin that this intake uses.")
 
     max_bytes: ClassVar[int] = 2**20
     """The maximum size of a body in bytes. Tocsin stores larger bodies directly in the database."""

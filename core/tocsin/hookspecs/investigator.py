@@ -66,7 +66,7 @@ class Investigator(Configurable[S], ABC):
 
         plugin: str = Field(
             default="investigator",
-            description="Name of the enabled plugin that provides the investigator.",
+            description="The enabled plugin that this investigator uses.",
         )
         at_once: int = Field(
             default=4, ge=1, le=100, description="Maximum number of concurrent sessions on a node."
