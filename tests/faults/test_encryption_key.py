@@ -53,7 +53,7 @@ async def test_two_nodes_change_their_key_while_they_deliver_and_are_killed(
     status, _, errors = await nodes[0].command("db", "keys")
     [first, *_] = await wait_for_state(nodes[1], "current")
     if status:  # a value still needs it
-        assert "still encrypted with the key" in errors
+        assert "are still encrypted with it" in errors
     files[0].write_text(f"{NEW}\n{OLD}\n")
     await nodes[0].start(is_applied=True)
     await nodes[1].kill()
