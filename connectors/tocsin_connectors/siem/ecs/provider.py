@@ -1,4 +1,4 @@
-"""ECS provider for alerts in files of JSON lines."""
+"""ECS provider for alerts in JSON Lines files."""
 
 from __future__ import annotations
 

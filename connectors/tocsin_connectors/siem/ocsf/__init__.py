@@ -1,4 +1,4 @@
-"""OCSF: Detection and Incident Findings in files of JSON lines."""
+"""OCSF: Detection and Incident Findings in JSON Lines files."""
 
 from __future__ import annotations
 
