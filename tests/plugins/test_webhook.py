@@ -1,4 +1,4 @@
-"""The webhook channel against real receivers on loopback, which verify with libraries of others."""
+"""Webhook channel with real receivers on loopback, which verify with third-party libraries."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ EVENT_ID = "01JD5N0T2Q7XGQ0V8Q2K4W9B3C"
 
 
 class StoppedClock:
-    """Stands at the moment it was made, since receivers compare with their own clock."""
+    """Clock that stays at its time of creation, because receivers compare with their own clock."""
 
     def __init__(self, moment=None):
         self.moment = moment or datetime.now(UTC)
@@ -70,7 +70,7 @@ def verify_v1a(public_key, headers, body, position=0):
 
 
 class Receiver:
-    """A server that keeps what it gets and answers as it is told."""
+    """A server that stores requests and returns the configured responses."""
 
     def __init__(self):
         self.got = []

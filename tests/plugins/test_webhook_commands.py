@@ -1,4 +1,4 @@
-"""The commands that make keys, whose output the channel takes."""
+"""Commands that create keys in the format that the channel accepts."""
 
 import pytest
 from typer.testing import CliRunner

@@ -1,4 +1,4 @@
-"""What is read in a receiver's answer, without a network."""
+"""Interpretation of receivers' responses, without a network."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime

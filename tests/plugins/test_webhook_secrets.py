@@ -1,4 +1,4 @@
-"""What only the receiver may know: a URL that is enough to post, and members of the body."""
+"""Secrets that only the receiver may know: secret URLs, and members of the body."""
 
 import json
 import logging
@@ -98,7 +98,7 @@ def test_a_secret_of_the_body_is_long_enough_to_be_told_from_other_text():
 
 
 class Echo:
-    """A receiver that answers with all that it was sent."""
+    """A receiver whose response contains the whole request."""
 
     def __init__(self):
         self.bodies = []

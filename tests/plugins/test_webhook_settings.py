@@ -1,4 +1,4 @@
-"""What a webhook destination can be told, and what is said of what is wrong."""
+"""Settings of a webhook destination, and errors in them."""
 
 import base64
 from pathlib import Path
@@ -22,7 +22,7 @@ def settings(**given):
 
 
 def wrong(**given):
-    """Return what is said of settings that are wrong."""
+    """Return the error message for wrong settings."""
     with pytest.raises(ValidationError) as caught:
         settings(**given)
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""Signatures, verified with the code of others: two libraries for v1, cryptography for v1a."""
+"""Signatures, verified with third-party code: two libraries for v1, cryptography for v1a."""
 
 import base64
 import json
@@ -40,7 +40,7 @@ def public_bytes(seed):
 
 
 def verify_v1a(public_key, signature, content):
-    """Return where the signature is genuine; InvalidSignature if it is not."""
+    """Raise InvalidSignature unless the signature is genuine."""
     key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key.removeprefix("whpk_")))
     key.verify(base64.b64decode(signature.removeprefix("v1a,")), content)
 

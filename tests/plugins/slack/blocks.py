@@ -1,4 +1,4 @@
-"""What Slack says of a message's blocks, and whom its text would call."""
+"""Slack's errors for the blocks of a message, and the mentions that its text would cause."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_NAME = re.compile(r"@(here|channel|everyone)\b")
 
 
 def judge(blocks: Any) -> tuple[str, list[str]] | None:
-    """Return the error that blocks are answered with, and its details; None where they are right.
+    """Return the error that Slack returns for blocks, and its details; None if they are valid.
 
     https://docs.slack.dev/reference/block-kit, by the models of Slack's own SDK, and what these
     leave out.
@@ -72,7 +72,7 @@ def _of_texts(block: dict[str, Any]) -> Iterator[str]:
 
 
 def text_objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield every text object, however deep it is."""
+    """Yield every text object, at any depth."""
     if isinstance(value, dict):
         if value.get("type") in ("plain_text", "mrkdwn") and isinstance(value.get("text"), str):
             yield value
@@ -84,7 +84,7 @@ def text_objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def calls(message: dict[str, Any]) -> set[str]:
-    """Return whom a message calls, and which channels it links: commands that Slack would obey.
+    """Return the people that a message mentions and the channels that it links.
 
     https://docs.slack.dev/messaging/formatting-message-text
     """

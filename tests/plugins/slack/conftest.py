@@ -1,4 +1,4 @@
-"""A workspace on loopback, and deliveries to it."""
+"""Simulated workspace on loopback, and deliveries to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def slack(clock: ManualClock) -> AsyncIterator[Slack]:
 
 @pytest.fixture
 async def make(slack: Slack, clock: ManualClock) -> AsyncIterator[Make]:
-    """Make a channel; its settings are given as in `plugins.toml`, secrets as text."""
+    """Create a channel; settings are given as in `plugins.toml`, but secrets as text."""
     http = loopback_client()
 
     def made(**settings: Any) -> Channel:

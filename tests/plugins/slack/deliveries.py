@@ -1,4 +1,4 @@
-"""Events on their way to Slack."""
+"""Deliveries of events to Slack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEDULE = "schedule:4"
 
 
 def body(text: str) -> dict[str, Any]:
-    """Return a message that says this."""
+    """Return a message with this text."""
     section = {"type": "section", "text": {"type": "mrkdwn", "text": text}}
     return {"text": text, "blocks": [section]}
 
@@ -28,7 +28,7 @@ def delivery(
     content: Any = None,
     **members: Any,
 ) -> Delivery:
-    """Return one event on its way, whose template says `text`."""
+    """Return the delivery of an event whose template renders `text`."""
     event = Event(
         id=event_id,
         event_type=kind,
@@ -43,18 +43,18 @@ def delivery(
 
 
 def completed(text: str = "It was benign", **members: Any) -> Delivery:
-    """Return a completed investigation about incident 7."""
+    """Return the event of a completed investigation about incident 7."""
     members = {"event_id": "evt_2", "about": (SCHEDULE, "incident:7"), **members}
     return delivery(text, EventType.INVESTIGATION_COMPLETED, SESSION, **members)
 
 
 def failed(text: str = "It failed", **members: Any) -> Delivery:
-    """Return a failed run of a schedule."""
+    """Return the event of a schedule's failed run."""
     return delivery(
         text, EventType.INVESTIGATION_FAILED, SCHEDULE, **{"event_id": "evt_3", **members}
     )
 
 
 def disabled(text: str = "It was disabled", **members: Any) -> Delivery:
-    """Return that a schedule was disabled."""
+    """Return the event of a disabled schedule."""
     return delivery(text, EventType.SCHEDULE_DISABLED, SCHEDULE, **{"event_id": "evt_4", **members})

@@ -1,4 +1,4 @@
-"""Slack's Web API and incoming webhooks on loopback, as the real ones surprise.
+"""Simulator of Slack's Web API and incoming webhooks on loopback, with their quirks.
 
 Errors come with HTTP 200, messages are named by their time, replies are not in a channel's history,
 a reply to a deleted message becomes a message of its own, metadata shows only where all of it is
@@ -40,7 +40,7 @@ Message = dict[str, Any]
 
 
 class ApiError(Exception):
-    """What a method answers with `ok: false`."""
+    """Error that a method returns with `ok: false`."""
 
     def __init__(self, error: str, **members: Any) -> None:
         super().__init__(error)
@@ -49,7 +49,7 @@ class ApiError(Exception):
 
 @dataclass
 class Channel:
-    """A conversation, and what stands in it."""
+    """A conversation and its messages."""
 
     id: str
     name: str = "soc-alerts"
@@ -66,7 +66,7 @@ class Channel:
 
     @property
     def roots(self) -> list[Message]:
-        """What the channel itself shows: no replies but those that were broadcast."""
+        """Messages that the channel itself shows; of the replies, only broadcast ones."""
         return [message for message in self.messages if _is_in_channel(message)]
 
     def replies(self, ts: str) -> list[Message]:
@@ -79,7 +79,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Asked:
-    """A call that came."""
+    """A call that the simulator received."""
 
     method: str
     arguments: Mapping[str, Any]
@@ -94,10 +94,10 @@ class Slack:
         self.scopes = set(SCOPES)
         self.asked: list[Asked] = []
         self.most_per_minute: dict[str, int] = {}
-        """More calls of a method than these are answered 429."""
+        """Limit of calls for each method; further calls get 429."""
         self.edit_window_closed = False
         self.webhook_answers: deque[tuple[int, str]] = deque()
-        """What the next posts to the webhook are answered; 200 and `ok` without one."""
+        """Responses to the next posts to the webhook; if empty, 200 and `ok`."""
         self.webhook_bodies: list[dict[str, Any]] = []
         self._faults: list[tuple[str, Fault | ApiError, bool]] = []
         self._numbers = count(100)
@@ -122,7 +122,7 @@ class Slack:
         return self.channels[CHANNEL]
 
     def fail(self, fault: Fault | str, where: str = "", *, done: bool = False) -> None:
-        """Have one call go wrong whose method contains `where`: by a fault, or by Slack's error.
+        """Let one call to a method that contains `where` fail, with a fault or with Slack's error.
 
         With `done`, an error is said of what was done all the same.
         """
@@ -225,7 +225,7 @@ class Slack:
         return {"channel": {name: getattr(channel, name) for name in names}}
 
     def _of_kind(self, arguments: Mapping[str, Any], scope: str) -> Channel:
-        """Return a channel for what needs a scope of its kind."""
+        """Return a channel, if the app has the scope for this kind of channel."""
         known = self.channels.get(str(arguments.get("channel")))
         self._need(f"{'groups' if known and known.is_private else 'channels'}:{scope}")
         return self._seen(arguments)
@@ -297,7 +297,7 @@ class Slack:
 
 
 def _content(arguments: Mapping[str, Any]) -> Message:
-    """Return what a message is made of; `ApiError` for what Slack does not take."""
+    """Return a message's content; raises `ApiError` if Slack would reject it."""
     if not arguments.get("text") and not arguments.get("blocks"):
         raise ApiError("no_text")
     if "blocks" in arguments and (wrong := judge(arguments["blocks"])):

@@ -1,4 +1,4 @@
-"""What can be told of a bot and its channel without posting."""
+"""Check of a bot and its channel, without posting."""
 
 from __future__ import annotations
 

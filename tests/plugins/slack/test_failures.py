@@ -1,4 +1,4 @@
-"""What Slack's errors are taken for: later, never, or a matter for the operator."""
+"""Classification of Slack's errors: transient, permanent or for the operator."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def failure(channel, told=None):
 
 @pytest.fixture
 def answered(make, slack):
-    """Return what is raised where a post is answered with an error."""
+    """Return the exception that is raised if Slack returns an error for a post."""
 
     async def answered(error):
         slack.fail(error, "chat.postMessage")

@@ -1,4 +1,4 @@
-"""Messages of incidents that change, and reports that people asked for."""
+"""Messages of changed incidents, and reports of investigations that people start."""
 
 from __future__ import annotations
 

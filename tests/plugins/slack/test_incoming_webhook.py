@@ -1,4 +1,4 @@
-"""The incoming webhook: posting, and nothing else."""
+"""Delivery through an incoming webhook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is lost on the way, each event is told once, where the bot may read what it posted."""
+"""Duplicate prevention: a bot that can read its messages posts each event once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .deliveries import NOON, body, completed, delivery, disabled, failed
 from .simulator import CHANNEL, SCOPES
 
 LOST = (Fault.LOST, Fault.CUT, Fault.TRUNCATED)
-"""What was posted, and nobody heard of it."""
+"""Faults after which a message was posted, but the response was lost."""
 UNDONE = (
     Fault.BAD_GATEWAY,
     Fault.EMPTY,
@@ -39,7 +39,7 @@ METHODS = ("chat.postMessage", "chat.update", "conversations.history", "conversa
 
 @pytest.fixture
 def bring(make, clock):
-    """Try to deliver as often as it takes, as the service does; returns the receipt."""
+    """Repeat attempts until the delivery succeeds, as the service does, and return the receipt."""
 
     async def bring(make_delivery, *, timeout="150ms", **members):
         tried_at = members.pop("tried_at", None)
@@ -60,7 +60,7 @@ def bring(make, clock):
 
 @pytest.fixture
 def tell(bring):
-    """Tell three events that have to do with each other, two of them in one thread."""
+    """Deliver three related events, two of them in one thread."""
 
     async def tell():
         first = await bring(failed, text="failed once")
@@ -164,7 +164,7 @@ async def test_the_queue_says_so_when_a_node_died(make, slack, clock, tmp_path, 
 
 
 class _Own:
-    """Renders everything alike."""
+    """Renderer that renders all events in the same way."""
 
     async def prepare(self, receiver, event_type, parts):
         pass

@@ -1,4 +1,4 @@
-"""The page on Slack says what is true."""
+"""Slack page: statements about scopes, settings and errors."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_none_of_the_manifests_scopes_is_for_nothing(make, slack, manifest
 
 
 def kinds() -> list[tuple[str, type[PluginFailure]]]:
-    """Return the errors that the page names, with what they are there."""
+    """Return the errors that the page names, with the results that it gives for them."""
     words = {
         "waits as long": TryLater,
         "retries": TryLater,

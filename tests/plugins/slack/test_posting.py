@@ -1,4 +1,4 @@
-"""What a bot posts, where, and what becomes of it when more is to be told."""
+"""Messages that a bot posts, their threads and their later updates."""
 
 from __future__ import annotations
 

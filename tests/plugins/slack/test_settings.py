@@ -1,4 +1,4 @@
-"""What a destination in Slack can be told, and what is said of what is wrong."""
+"""Settings of a Slack destination, and errors in them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def settings(**given):
 
 
 def wrong(**given) -> str:
-    """Return what the operator is told of settings that are wrong."""
+    """Return the error message for wrong settings."""
     with pytest.raises(ValidationError) as caught:
         settings(**given)
     mistakes = explain_errors(caught.value, Slack.Settings)

@@ -1,4 +1,4 @@
-"""The templates that ship: Slack takes them whatever an event holds, and they call nobody."""
+"""Shipped templates: Slack accepts any event's message, and no message mentions anyone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ every_kind = pytest.mark.parametrize("kind", list(EventType))
 
 
 def hostile(kind: EventType, text: str) -> Event:
-    """Return an event that holds a text wherever others can write."""
+    """Return an event with this text in all fields that others can write."""
     usual = build_sample(kind, "https://tocsin.example.com", NOW)
     names = {"title", "error", "last_error", "schedule_name", "provider"}
     data = {name: text if name in names else value for name, value in usual.data.items()}

@@ -295,7 +295,7 @@ async def test_an_issue_is_closed_as_the_disposition_of_its_incident_says(
 
 
 def with_disposition(event: Event, disposition: str) -> Event:
-    """Return the change of the event's incident to a disposition."""
+    """Return the event that changes the incident's disposition."""
     changes = {"disposition": {"from": None, "to": disposition}}
     data = {**event.data, "disposition": disposition, "changes": changes}
     return replace(event, event_type=ChangeType.INCIDENT_CHANGED, data=data)
@@ -363,7 +363,7 @@ async def test_what_others_wrote_is_text_in_wiki_markup():
 async def test_nobody_who_is_signed_in_is_no_reason_to_make_another_issue(
     cloud: ObjectChannelHarness,
 ):
-    """Jira Cloud shows nobody an empty list and no issue, which looks as if it were gone."""
+    """Without a valid sign-in, Jira Cloud responds as if no issue existed."""
     await cloud.bring(cloud.failed(1))
     cloud.use(username="someone-else@example.com")
     with pytest.raises(CredentialsRefused):

@@ -199,7 +199,7 @@ def test_addresses_in_a_journal_are_no_links():
 
 
 def test_what_is_left_of_a_long_report_makes_no_link():
-    """A cut in the middle of a code span would make Markdown of what others wrote."""
+    """A cut in the middle of a code span would turn untrusted text into Markdown."""
     now, url = ManualClock().now(), "https://tocsin.example.com"
     value = "[x](http://evil.example.com)" * 6
     entities = tuple(

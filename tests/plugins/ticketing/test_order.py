@@ -37,7 +37,7 @@ NAME = "tickets"
 
 
 class Office:
-    """A node that is killed now and then, and a tracker that fails now and then."""
+    """A node that is sometimes killed, and a tracker that sometimes fails."""
 
     def __init__(self, database, clock, simulator: ReceiverSimulator, seed: int) -> None:
         self.database, self.clock, self.simulator = database, clock, simulator
@@ -59,7 +59,7 @@ class Office:
         await self.database.write(lambda c: c.execute(insert(destinations), rows) and None)
 
     def hire(self) -> Worker:
-        """Begin with a node that remembers nothing."""
+        """Start a node without stored state."""
         given = {"tracker": "github", "url": self.simulator.url, "secret": TOKEN}
         patient = {"retry_schedule": ["1m"] * 50, "pause_after_failures": 1_000, "timeout": "10s"}
         settings = make_settings(Ticketing, NAME, project=REPOSITORY, **given, **patient)
@@ -75,7 +75,7 @@ class Office:
         )
 
     async def shift(self) -> None:
-        """Let a node work until it is killed, or has nothing to do; then time passes."""
+        """Let a node work until it is killed or idle, and then advance the clock."""
         worker = self.hire()
         if self.random.random() < 0.5:
             self.simulator.fail(self.random.choice(FAULTS), after=self.random.randrange(20))
@@ -124,14 +124,14 @@ async def office(database, clock) -> AsyncIterator[Office]:
 
 
 def story(schedule: str, number: int, now) -> Event:
-    """Return the n-th failure in a row of a schedule."""
+    """Return a schedule's n-th failure in a row."""
     told = build_sample(EventType.INVESTIGATION_FAILED, "https://tocsin.example.com", now)
     data = {**told.data, "schedule_id": schedule, "consecutive_failures": number}
     return replace(told, id=new_id("evt"), subject=f"schedule:{schedule}", data=data)
 
 
 async def tell(office: Office, subjects: int, each: int) -> dict[str, list[str]]:
-    """Bring so many events, those of all subjects mixed; return their ids by subject, in order."""
+    """Deliver this many events in mixed order; return their IDs by subject, in order."""
     told: dict[str, list[str]] = {}
     for number in range(1, each + 1):
         order = [f"schedule-{number}" for number in range(subjects)]

@@ -1,4 +1,4 @@
-"""Request Tracker itself: channel conformance, and what only it can show."""
+"""Request Tracker itself: channel conformance and specific behavior."""
 
 from __future__ import annotations
 

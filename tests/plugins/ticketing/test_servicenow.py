@@ -104,7 +104,7 @@ def test_no_key_can_mean_more_than_itself_in_a_query(key):
 async def test_a_correlation_id_that_cannot_be_asked_for_finds_nobody_elses_record(
     harness: ObjectChannelHarness,
 ):
-    """ServiceNow drops the condition and answers with any record."""
+    """ServiceNow ignores the condition and returns any record."""
     await harness.bring(harness.alert(number=1))
     harness.clock.advance(seconds=600)
     harness.simulator.hidden = {"correlation_id"}

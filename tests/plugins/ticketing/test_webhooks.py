@@ -1,4 +1,4 @@
-"""Webhooks of trackers: who sent them, and which tickets they name.
+"""Webhooks from trackers: authentication and named tickets.
 
 The requests are those of the products' documentation, shortened to what Tocsin reads.
 """

@@ -50,11 +50,11 @@ class IrisSimulator(ReceiverSimulator):
         super().__init__(*arguments, **options)
         self.alerts: dict[int, dict[str, Any]] = {}
         self.patterns: dict[str, str] = {}
-        """The regular expressions of IOC types, which its administrators may set."""
+        """The regular expressions of IOC types, which administrators can set."""
         self.takes_iocs = True
         """Whether an update changes IOCs."""
         self.next_error: str | None = None
-        """What goes wrong at the next change, after it was stored."""
+        """Failure of the next change, after the change was stored."""
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -175,7 +175,7 @@ class IrisSimulator(ReceiverSimulator):
     def _loaded(
         self, iocs: list[dict[str, Any]], there: Sequence[dict[str, Any]] = ()
     ) -> list[dict[str, Any]]:
-        """Return what replaces the IOCs that are there: those whose id is told are changed."""
+        """Return the IOCs that replace the existing ones; IOCs with an ID change existing ones."""
         names, known = (
             {n: name for name, n in TYPES.items()},
             {record["ioc_id"]: record for record in there},

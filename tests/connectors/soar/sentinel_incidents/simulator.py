@@ -46,9 +46,9 @@ class AzureSimulator(ReceiverSimulator):
         self.roles: list[dict[str, Any]] = [{"actions": [f"{_ROLE}*"]}]
         self.page = 2
         self.races = 0
-        """So often somebody else changes an incident before a PUT of it arrives."""
+        """How often someone else changes an incident before its PUT arrives."""
         self.conflicts = False
-        """Whether every new incident is refused as a conflict."""
+        """Whether every new incident causes a conflict."""
         self.incidents: dict[str, dict[str, Any]] = {}
         self.comments: dict[str, dict[str, dict[str, Any]]] = {}
         self._tokens: dict[str, datetime] = {}

@@ -15,7 +15,7 @@ _DATA = ("container", "artifact", "note", "container_comment")
 
 
 class SplunkSoarSimulator(ReceiverSimulator):
-    """A token may not read, or write, what `lacks` names by its path."""
+    """The token cannot read or write the paths in `lacks`."""
 
     permissions: ClassVar = (
         "/rest/container",
@@ -30,9 +30,9 @@ class SplunkSoarSimulator(ReceiverSimulator):
         self.labels = ["events", "tocsin"]
         self.severities = ["low", "medium", "high"]
         self.refuses_with = 400
-        """The status of a repeated identifier; there are versions that answer 200."""
+        """The response status for a repeated identifier; some versions return 200."""
         self.refuses_artifacts = False
-        """Whether it refuses a second artifact of the same identifier; 8.5 does not."""
+        """Whether it rejects a second artifact with the same identifier; 8.5 does not."""
         self.runs: list[int] = []
         """The containers on which playbooks ran, in order."""
         self.records: dict[str, list[dict[str, Any]]] = {kind: [] for kind in _DATA}

@@ -26,7 +26,7 @@ class TheHiveSimulator(ReceiverSimulator):
         self.alerts: dict[str, dict[str, Any]] = {}
         self.cases: dict[str, dict[str, Any]] = {}
         self.meanwhile = False
-        """Whether somebody makes the next alert right before it is asked for, with less in it."""
+        """Whether someone else creates the next alert, with less content, before the request."""
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -58,7 +58,7 @@ class TheHiveSimulator(ReceiverSimulator):
         del self.alerts[identifier]
 
     def promote(self, identifier: str) -> dict[str, Any]:
-        """Make a case of an alert, as an analyst does."""
+        """Turn an alert into a case, as an analyst does."""
         alert = self.alerts[identifier]
         name = f"~{self.next_number()}"
         self.cases[name] = {

@@ -1,4 +1,4 @@
-"""Webhooks of TheHive 5: who sent them, and which alerts and cases they name.
+"""Webhooks from TheHive 5: authentication, and named alerts and cases.
 
 The bodies have the members of notifications of TheHive 5.1, version 1, as users published them. No
 TheHive has sent one in our tests.

@@ -38,7 +38,7 @@ class XsoarSimulator(ReceiverSimulator):
         self.keeps_mirror_id = True
         self.shows_types = True
         self.drops = False
-        """Whether a pre-process rule drops what comes."""
+        """Whether a pre-process rule drops new incidents."""
         self.busy = 0
         """How often a playbook changes an incident just after it was read."""
 
@@ -195,7 +195,7 @@ def listed(text: str) -> list[str]:
 
 
 def matches(incident: dict[str, Any], query: str) -> bool:
-    """Read a query as Lucene does; a phrase without a field may stand anywhere."""
+    """Parse a query as Lucene does; a phrase without a field can match any field."""
     if not (phrases := QUERY.fullmatch(query)):
         raise ErrorResponse(400, f"what is {query}?")
     field, anywhere = (re.sub(r"\\(.)", r"\1", group) for group in phrases.groups())
