@@ -1,13 +1,7 @@
 // Progressive enhancement of the console's pages.
 
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const parts = { month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
-const thisYear = new Intl.DateTimeFormat(undefined, parts);
-const anyYear = new Intl.DateTimeFormat(undefined, { year: "numeric", ...parts });
-
-const timeOfDay = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const withSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "2-digit" });
+/** The name of the browser's time zone, once it is known. */
+let zone = "";
 /** A time in UTC as the server writes it. */
 const stamp = /\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z\b| UTC\b)/g;
 /** Parts of a page in which the server writes sentences with times. */
@@ -18,18 +12,23 @@ const parse = (utc) => new Date(utc.replace(" UTC", "Z").replace(" ", "T"));
 const isTime = (utc) => !Number.isNaN(parse(utc).valueOf());
 const toUtc = (moment) => `${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
-/** Return a time in the browser's time zone. */
+/** Return a time in the browser's time zone, in the server's form. `Intl` would delay the first paint. */
 function show(moment) {
-  const shown = moment.getFullYear() === new Date().getFullYear() ? thisYear : anyYear;
-  return shown.format(moment).replace(/ (?=[AP]M$)/, "\u00a0");
+  const local = new Date(moment - moment.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 19).replace("T", " ");
 }
 
 /** Show an element's time in the browser's time zone, with UTC on hover. */
 function localizeTime(time) {
   const moment = new Date(time.dateTime);
   if (time.title || Number.isNaN(moment.valueOf())) return;
-  time.title = `${time.textContent} (shown in ${zone})`;
+  time.title = time.textContent;
   time.textContent = show(moment);
+}
+
+/** Name the browser's time zone in the labels of fields and axes below `root`. */
+function nameZone(root) {
+  for (const label of root.querySelectorAll(".zone")) label.textContent = label.textContent.replace("UTC", zone);
 }
 
 /** Mark the times in the sentences below `root` as such. */
@@ -58,26 +57,20 @@ function localizeAxis(timeline) {
   let before = "";
   for (const tick of timeline.querySelectorAll(".time[data-at]")) {
     const moment = new Date(tick.dataset.at);
-    const shown = moment.getSeconds() ? withSeconds : timeOfDay;
-    const today = day.format(moment);
-    tick.textContent = shown.format(moment);
+    const [today, time] = show(moment).split(" ");
+    tick.textContent = moment.getSeconds() ? time : time.slice(0, 5);
     tick.nextElementSibling.textContent = "begins" in tick.dataset || today !== before ? today : "";
     before = today;
     const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
     title.textContent = toUtc(moment);
     tick.append(title);
   }
-  timeline.querySelector(".zone").textContent = zone;
 }
 
 /** Show a field's time in the browser's time zone. Its attribute `value` stays in UTC, which is sent. */
 function localizeField(field) {
-  field.closest("label").querySelector(".zone").textContent = `(${zone})`;
   const moment = new Date(`${field.defaultValue}Z`);
-  if (!Number.isNaN(moment.valueOf())) {
-    const local = new Date(moment - moment.getTimezoneOffset() * 60_000);
-    field.value = local.toISOString().slice(0, 19);
-  }
+  if (!Number.isNaN(moment.valueOf())) field.value = show(moment).replace(" ", "T");
   field.dataset.shown = field.value;
   field.title = readField(field);
   field.addEventListener("input", () => { field.title = readField(field); });
@@ -109,6 +102,7 @@ function localize(root) {
   for (const drawing of root.querySelectorAll("svg[aria-label]")) {
     drawing.setAttribute("aria-label", both(drawing.getAttribute("aria-label")));
   }
+  if (zone) nameZone(root);
 }
 
 /** Ask for confirmation before an action that cannot be undone. */
@@ -219,8 +213,14 @@ if (menu && window.matchMedia("(max-width: 60rem)").matches) menu.open = false;
 menu?.classList.add("ready");
 
 localize(document);
-const clock = document.querySelector(".clock");
-if (clock) clock.textContent = `Times are in the time zone ${zone}. Hover over a time to see it in UTC.`;
+// After the first paint: the first use of `Intl` takes longer than the rest of this script
+requestAnimationFrame(() => setTimeout(() => {
+  zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  nameZone(document);
+  const clock = document.querySelector(".clock");
+  if (!clock || zone === "UTC") return;
+  clock.textContent = `Times are in your time zone (${zone}). Hover over a time to see it in UTC.`;
+}));
 const main = document.getElementById("main");
 if (main?.dataset.live) follow(main);
 
