@@ -387,7 +387,7 @@ class CaseChannel(ObjectChannel[CaseSettings]):
         """Settings shared by all destinations that keep objects with observables."""
 
         most_entities: int = Field(
-            default=100, ge=0, le=500, description="How many entities to send per event at most."
+            default=100, ge=0, le=500, description="Maximum number of entities sent per event."
         )
 
     parts: ClassVar[tuple[str, ...]] = ("body", "note")

@@ -56,13 +56,13 @@ class Enricher(Configurable[S], ABC):
         )
         max_tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
-            description="Strictest Traffic Light Protocol marking of the entities that Tocsin "
-            "looks up. Applies only to online enrichers.",
+            description="Strictest Traffic Light Protocol marking that an entity can have for "
+            "Tocsin to look it up. Applies only to online enrichers.",
         )
         max_pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
-            description="Strictest Permissible Actions Protocol marking of the entities that "
-            "Tocsin looks up. Applies only to online enrichers.",
+            description="Strictest Permissible Actions Protocol marking that an entity can have "
+            "for Tocsin to look it up. Applies only to online enrichers.",
         )
 
         @property

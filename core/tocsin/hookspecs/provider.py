@@ -99,7 +99,7 @@ class Provider(Configurable[S], ABC):
         )
         quiet_first_fetch: bool = Field(
             default=False,
-            description="Whether to skip alerts for incidents that Tocsin finds in the first read.",
+            description="Whether to skip alerts for incidents that Tocsin finds on the first read.",
         )
         alert_on_escalation: bool = Field(
             default=False,

@@ -68,7 +68,7 @@ class WindowedProvider(Provider[S]):
         longest_window: Duration = Field(
             default=timedelta(hours=1),
             ge=SECOND,
-            description="The longest time range that one query covers, in addition to `overlap`, "
+            description="The longest time range, not counting `overlap`, that one query covers "
             "while Tocsin reads a backlog.",
         )
         refresh_after: tuple[Duration, ...] = Field(

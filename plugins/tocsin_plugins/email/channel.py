@@ -60,9 +60,9 @@ class EmailSettings(Channel.Settings):
         default=None,
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Period, such as `1h`, whose events Tocsin sends together in one email. By "
-        "default, Tocsin sends each event in a separate email. With `digest`, `concurrency` "
-        "defaults to 64 and limits the number of events in an email.",
+        description="Period, such as `1h`. Tocsin sends the events from each period together in "
+        "one email. By default, Tocsin sends each event in a separate email. With `digest`, "
+        "`concurrency` defaults to 64 and limits the number of events in an email.",
     )
 
     proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail

@@ -167,8 +167,8 @@ class Settings(Investigator.Settings):
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),
-        description="How much time before and after the incidents in a question an investigation "
-        "also covers. Before the incidents, it covers at most one day.",
+        description="How much time an investigation also covers before and after the incidents "
+        "that the question names. Before the incidents, it covers at most one day.",
     )
     longest_window: Duration = Field(
         default=timedelta(days=90),
@@ -192,14 +192,14 @@ class Settings(Investigator.Settings):
     between_steps: Duration = Field(
         default=timedelta(hours=24),
         gt=timedelta(0),
-        description="How far apart two consecutive steps of an attack can be.",
+        description="Maximum time between two consecutive steps of an attack.",
     )
     found_near: float = Field(
         default=0.25,
         ge=0,
         le=1,
-        description="Which share of its points a finding adds to the score if it is related to the "
-        "question, but outside of it.",
+        description="Share of its points that a finding adds to the score when it is outside the "
+        "question but related to it.",
     )
     weights: Weights = Field(
         default_factory=Weights, description="How many points each kind of finding contributes."

@@ -50,7 +50,10 @@ class RdapSettings(Enricher.Settings, ApiSettings):
         description="How long Tocsin caches results. `0s` disables the cache.",
     )
     requests_per_minute: int = Field(
-        default=30, ge=1, le=100_000, description="Maximum number of entities per minute."
+        default=30,
+        ge=1,
+        le=100_000,
+        description="Maximum number of entities that Tocsin looks up per minute across all nodes.",
     )
 
 

@@ -140,8 +140,8 @@ class Settings(Channel.Settings):
         default=50,
         ge=1,
         le=1_000_000,
-        description="How many attempts all nodes together make per minute. Slack accepts about one "
-        "message per second in each channel, and 50 updates per minute.",
+        description="Maximum number of attempts per minute, across all nodes. Slack accepts about "
+        "one message per second in each channel, and 50 updates per minute.",
     )
 
     @model_validator(mode="after")

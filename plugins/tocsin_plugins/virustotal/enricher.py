@@ -46,7 +46,8 @@ class VirusTotalSettings(Enricher.Settings, ApiSettings):
         default=4,
         ge=1,
         le=100_000,
-        description="Maximum number of entities per minute. The public API allows 4.",
+        description="Maximum number of entities that Tocsin looks up per minute across all nodes. "
+        "The public API allows 4.",
     )
     malicious_from: int = Field(
         default=3,

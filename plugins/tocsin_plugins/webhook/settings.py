@@ -53,7 +53,7 @@ class Settings(Channel.Settings):
     )
     secret: SecretText | None = Field(
         default=None,
-        description="Secret for signing every delivery, which you share with the receiver: "
+        description="Secret that you share with the receiver and that signs every delivery: "
         "`whsec_` followed by base64. Either `secret` or `signing_key` is required; you can set "
         "both.",
     )
@@ -73,8 +73,8 @@ class Settings(Channel.Settings):
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,
-        description="Whether to send events as CloudEvents 1.0: binary (attributes in headers) "
-        "or structured (attributes around the body).",
+        description="How to send events as CloudEvents 1.0: binary (attributes in headers) or "
+        "structured (attributes around the body). By default, Tocsin does not send CloudEvents.",
     )
     headers: Headers = Field(
         default_factory=dict,

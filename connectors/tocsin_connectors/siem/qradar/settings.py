@@ -25,8 +25,8 @@ class QRadarSettings(WindowedProvider.Settings, ApiSettings):
     api_version: str = Field(
         default="26.0",
         pattern=r"^\d{1,3}\.\d{1,2}$",
-        description="The API version that Tocsin uses, such as 26.0. The console must support "
-        "this version.",
+        description="The API version that Tocsin uses, such as 26.0. The QRadar console must "
+        "support this version.",
     )
     domains: tuple[Identifier, ...] = Field(
         default=(),

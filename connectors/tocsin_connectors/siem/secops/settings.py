@@ -53,7 +53,7 @@ class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
         default=10,
         ge=1,
         le=600,
-        description="How many requests for detections Tocsin sends per minute at most.",
+        description="The maximum number of requests for detections that Tocsin sends per minute.",
     )
     changes_every: ChangesInterval = timedelta(hours=1)
     settle_delay: SettleDelay = timedelta(minutes=2)

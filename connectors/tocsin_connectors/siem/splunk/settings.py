@@ -27,8 +27,8 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     look_back: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="How long after a finding's event time Splunk can index or review the "
-        "finding so that Tocsin still reads it.",
+        description="The maximum time from a finding's event time until Splunk indexes the "
+        "finding or someone reviews it.",
     )
     investigations: bool = Field(
         default=False,

@@ -78,8 +78,8 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
         default=timedelta(hours=1),
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="The length of the clock intervals in which Tocsin groups alerts. Alerts "
-        "with the same rule and agent in the same interval form one incident.",
+        description="The length of the intervals into which Tocsin divides time to group alerts. "
+        "Alerts with the same rule and agent in the same interval form one incident.",
     )
     overlap: Duration = Field(
         default=timedelta(minutes=30),
