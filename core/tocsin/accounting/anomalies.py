@@ -124,7 +124,7 @@ def _find_wrong_clocks(connection: Connection, now: datetime) -> Iterator[dict[s
     for node in load_clocks(connection, time):
         if abs(node.offset) >= CLOCK_TOLERANCE:
             difference = describe_offset(node.offset)
-            detail = f"the node's clock is {difference} compared with the database clock"
+            detail = f"compared with the database clock, the node's clock is {difference}"
             yield represent_anomaly("clock", f"node:{node.name}", time, detail)
 
 

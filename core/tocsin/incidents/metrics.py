@@ -60,7 +60,7 @@ class SyncMeters:
         )
         self.succeeded = metrics.gauge(
             "tocsin_provider_succeeded_timestamp_seconds",
-            "When this node last completed a read of all of a provider's streams",
+            "When this node last finished reading all of a provider's streams",
             "provider",
         )
 

@@ -25,8 +25,7 @@ class InvestigationMetrics:
         )
         self._duration = metrics.histogram(
             "tocsin_investigation_duration_seconds",
-            "Duration of investigation runs, including the time on nodes that worked on them "
-            "before",
+            "Duration of investigation runs, including earlier work by other nodes",
             _DURATIONS,
             "status",
         )

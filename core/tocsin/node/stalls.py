@@ -78,7 +78,9 @@ class StallReporter:
             *("plugin", "path"),
         )
         self._degraded = metrics.gauge(
-            "tocsin_plugin_degraded", "1 for each plugin object that is degraded", "path"
+            "tocsin_plugin_degraded",
+            "1 for each degraded plugin, by the path of its table in plugins.toml",
+            "path",
         )
         self._monitor = LoopMonitor(self._report, threshold=THRESHOLD, interval=_INTERVAL)
         metrics.read_by(self._show_degraded)

@@ -81,7 +81,7 @@ class ScheduleMetrics:
         )
         self._lateness = metrics.histogram(
             "tocsin_schedule_lateness_seconds",
-            "How long after their due time this node processed scheduled runs",
+            "How late this node processed scheduled runs",
             _LATENESS,
         )
         self._failures = metrics.counter(
