@@ -19,10 +19,10 @@ def isoformat_or_none(moment: datetime | None) -> str | None:
 
 
 class Clock(Protocol):
-    """Source of the current time, and of delays."""
+    """Source of the current time and of delays."""
 
     def now(self) -> datetime:
-        """Return the current time, with the time zone UTC."""
+        """Return the current time, in UTC."""
         ...
 
     async def sleep(self, duration: timedelta) -> None:
@@ -34,7 +34,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        """Return the current time, with the time zone UTC."""
+        """Return the current time, in UTC."""
         return datetime.now(UTC)
 
     async def sleep(self, duration: timedelta) -> None:

@@ -35,12 +35,10 @@ class TocsinError(Exception):
 
 
 class OperatorError(TocsinError):
-    """An error that an operator can correct. The message states the location of the error and the
-    remedy.
-    """
+    """An error that an operator can correct. The message says where it is and how to correct it."""
 
     exit_status = 2
-    """Exit status of a command that ends with this error."""
+    """The exit status of a command that ends with this error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class NotFoundError(RequestError):
 
 
 class ConflictError(RequestError):
-    """The state of a record does not allow the request."""
+    """The record's state does not allow the request."""
 
 
 class AccessDeniedError(RequestError):
@@ -100,15 +98,15 @@ class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin sa
 
 
 class InvestigationFailed(PluginFailure):
-    """An investigation has no result; the message gives the reason."""
+    """An investigation does not have a result; the message says why."""
 
 
 class TryLater(PluginFailure):
-    """Temporary failure. `after` is the delay that the remote system requested, if any.
+    """A temporary failure. `after` is the delay that the remote system requested, if any.
 
     If `throttled` is true, the remote system is overloaded, and all deliveries to it wait. If
     `unsent` is true, nothing was sent, and the call does not count as an attempt. If `partly` is
-    true, a part of the delivery arrived, so the remote system is working.
+    true, part of the delivery arrived, so the remote system is working.
     """
 
     def __init__(
@@ -134,18 +132,18 @@ class TryLater(PluginFailure):
 class Broken(PluginFailure):
     """The remote system returned an internal error or an invalid response.
 
-    If the error persists for only some seconds of a window, a `WindowedProvider` reports these
-    seconds as lost and continues.
+    If a `WindowedProvider` keeps getting this error for some seconds of a window and can read
+    others, it reports these seconds as lost and continues.
     """
 
 
 class Refused(PluginFailure):
-    """Permanent failure: a retry would also fail.
+    """A permanent failure: a retry would also fail.
 
     `status` and `response` come from the remote system.
 
-    If `unwanted` is true, the remote system accepts no further deliveries, and Tocsin disables the
-    destination.
+    If `unwanted` is true, the remote system does not want further deliveries, and Tocsin disables
+    the destination.
     """
 
     def __init__(
@@ -168,8 +166,9 @@ class Refused(PluginFailure):
 
 
 class Misconfigured(Refused):
-    """The configuration does not allow the operation. After an operator corrects the configuration,
-    Tocsin retries.
+    """The configuration does not allow the operation.
+
+    After an operator corrects the configuration, Tocsin retries.
     """
 
 

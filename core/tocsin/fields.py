@@ -87,7 +87,7 @@ FileOnly = BeforeValidator(_refuse_over_http)
 """Annotates settings that only `plugins.toml` may contain, because they concern the machine."""
 
 LocalPath = Annotated[str, Field(min_length=1), AfterValidator(_resolve_path), FileOnly]
-"""A local path or glob. A relative path is relative to the directory of `plugins.toml`."""
+"""A local path or glob. Relative paths start at the directory of `plugins.toml`."""
 
 
 CERTIFICATE_FILES = ("ca_file", "client_certificate", "client_key")
@@ -113,7 +113,7 @@ ServerUrl = Annotated[
     _OwnServer(),
     WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
 ]
-"""The URL of a server. All plugins except channels can reach it, even at a private address."""
+"""A server's URL. All plugins except channels can reach it, even at a private address."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'use { env = "NAME" } or { file = "path" }'
@@ -255,14 +255,14 @@ def _find_paths(table: Mapping[str, Any], names: Iterable[str], folder: Path) ->
 
 
 class PluginSettings(BaseModel):
-    """Base class of plugin settings.
+    """Base class for plugin settings.
 
     Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
-    file = "path" }`, so that `plugins.toml` never contains secrets. A relative path is relative to
-    the directory of `plugins.toml`. A field annotated `dict[str, SecretStr]` also accepts plain
-    text, except under names that indicate a secret, such as `Authorization`. Over the API, a secret
-    is text, which Tocsin encrypts before it stores the secret, and a reference with `env` or `file`
-    is an error.
+    file = "path" }`, so that `plugins.toml` never contains secrets. Relative paths start at the
+    directory of `plugins.toml`. A field annotated `dict[str, SecretStr]` also accepts plain text,
+    except under names that indicate a secret, such as `Authorization`. Over the API, a secret is
+    plain text, which Tocsin encrypts before it stores it. A reference with `env` or `file` is an
+    error there.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -298,7 +298,7 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_secret_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the secret files that a table names; relative paths are relative to `folder`."""
+        """Yield the secret files that a table names; relative paths start at `folder`."""
         for name in cls.secret_fields():
             value = table.get(name)
             members = value.values() if isinstance(value, dict) else ()
@@ -310,19 +310,19 @@ class PluginSettings(BaseModel):
 
     @classmethod
     def find_start_files(cls, table: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-        """Yield the files in a table that Tocsin reads only at the start: secrets and certificates.
+        """Yield the files that Tocsin reads only when a plugin starts: secrets and certificates.
 
-        A running service restarts the plugin when such a file changes. To add further files,
-        override this method.
+        When one of these files changes, a running service restarts the plugin. Override this method
+        to add further files.
         """
         yield from cls.find_secret_files(table, folder)
         yield from _find_paths(table, ("ca_file", "client_certificate"), folder)
 
     def targets(self) -> dict[str, str]:
-        """Return, by field, the URL origins and the host names to which secrets are sent.
+        """Return the URL origins and host names to which secrets are sent, by field.
 
         Tocsin recognizes a URL by its value, even inside lists and tables, and a host or port by
-        the words in the name of the field.
+        words in the field's name.
         """
         return find_targets(self)
 

@@ -20,8 +20,9 @@ _OBJECT = (dict, Mapping)
 def parse_json(content: bytes) -> Any:
     """Return the decoded `content`; raises ValueError if it is not JSON.
 
-    A lone UTF-16 surrogate, which programs write when they truncate text, becomes U+FFFD. According
-    to RFC 8259 section 8.2, a lone surrogate is valid JSON, but it cannot be stored as text.
+    A lone UTF-16 surrogate, which programs write when they truncate text within a character,
+    becomes U+FFFD. RFC 8259 (section 8.2) allows lone surrogates in JSON, but they cannot be stored
+    as text.
     """
     try:
         return orjson.loads(content)
@@ -39,7 +40,7 @@ def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator
     """Return the values at a dotted path such as `dns.question.name`, without nulls.
 
     Objects can be nested, have dotted names or both. Values at dotted names come first. With
-    `enter_lists`, the items of a list replace the list, both within the path and at its end.
+    `enter_lists`, a list counts as its items, both within the path and at its end.
     """
     found: list[Any] = []
     _collect(document, path, enter_lists, found)

@@ -16,8 +16,8 @@ from tocsin.errors import CredentialsRefused
 from tocsin.hookspecs import PushRequest
 
 SIGNATURE_TOLERANCE = timedelta(minutes=5)
-"""Maximum difference between the time of a signature and the current time: five minutes, as in the
-libraries of Standard Webhooks and in Slack's recommendation."""
+"""How far a signature's time can differ from the current time: five minutes, as in the Standard
+Webhooks libraries and as Slack recommends."""
 _PREFIX = "whsec_"
 _KEY_LENGTHS = range(24, 65)
 _SECRET_FORMAT = "use whsec_ and 24 to 64 bytes in base64"  # noqa: S105 - no secret
@@ -29,7 +29,7 @@ def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected
     """Return the bytes of a Standard Webhooks key.
 
     The prefix and the base64 padding are optional. Raises ValueError if the key is invalid; the
-    message contains `expected`, the description of a valid key, but not the key.
+    message contains `expected`, which describes a valid key, but not the key itself.
     """
     digits = text.removeprefix(prefix).rstrip("=")
     try:
@@ -54,8 +54,8 @@ def decode_webhook_secret(secret: str) -> bytes:
 def require_standard_signature(request: PushRequest, key: bytes, now: datetime) -> None:
     """Raise `CredentialsRefused` unless a request has a recent Standard Webhooks signature.
 
-    A signature is valid for five minutes before and after its time. `decode_webhook_secret` returns
-    the key. The signatures are compared in constant time.
+    A signature is valid for five minutes before and after its time. To get the key, call
+    `decode_webhook_secret`. The comparison takes constant time.
     """
     require_signature_headers(request.headers, now)
     names = ("webhook-id", "webhook-timestamp", "webhook-signature")
@@ -88,6 +88,6 @@ def is_recent_time(timestamp: str, now: datetime) -> bool:
 def encode_header(value: str) -> bytes:
     """Return the bytes of a header as they were sent, for signatures and comparisons.
 
-    In the value of a header, surrogates represent the bytes that are not UTF-8 (PEP 383).
+    In a header's value, surrogates represent bytes that are not UTF-8 (PEP 383).
     """
     return value.encode("utf-8", "surrogateescape")

@@ -26,7 +26,10 @@ _syntax = Environment()  # noqa: S701 - nothing is rendered
 
 
 class Expression:
-    """An expression over an event. The constructor raises ValueError for an invalid expression."""
+    """An expression that Tocsin evaluates for an event.
+
+    The constructor raises ValueError for an invalid expression.
+    """
 
     def __init__(self, text: str) -> None:
         self._evaluate = _compile(text)
@@ -34,17 +37,17 @@ class Expression:
     def value(self, variables: Mapping[str, Any], allowance: Allowance | None = None) -> Any:
         """Return the value for these variables; None if the event lacks the value.
 
-        To apply the limits of time and memory to several expressions together, pass the same
-        `allowance` to each. Raises `AllowanceExhausted` if the expression takes too much time or
-        memory, and TypeError, ValueError or ArithmeticError if the expression has no value, for
-        example if it adds a number to a string.
+        To make several expressions share the limits for time and memory, pass the same `allowance`
+        to each. Raises `AllowanceExhausted` if the expression takes too much time or memory, and
+        TypeError, ValueError or ArithmeticError if the expression does not have a value, for
+        example because it adds a number to a string.
         """
         scope = EvaluationScope(variables, allowance or make_allowance())
         return to_json(self._evaluate(scope), scope.allowance)
 
 
 class Condition(Expression):
-    """A Boolean expression over an event."""
+    """A Boolean expression that Tocsin evaluates for an event."""
 
     def holds(self, variables: Mapping[str, Any]) -> bool:
         """Return whether the condition is true for these variables.

@@ -23,9 +23,9 @@ S = TypeVar("S", bound="Channel.Settings", default=Any)
 
 
 class Channel(Configurable[S], ABC):
-    """Base class of channels. One instance serves each table [destinations.<name>].
+    """Base class for channels. Tocsin creates one instance for each table [destinations.<name>].
 
-    All methods run in the event loop of the node, and must not block it. Use `await`, and use
+    All methods run in the node's event loop and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -141,17 +141,17 @@ class Channel(Configurable[S], ABC):
             return value
 
     ordered: ClassVar[bool] = False
-    """Whether deliveries of one subject must always be sent in order, one at a time."""
+    """Whether deliveries about the same subject must always be sent in order, one at a time."""
 
     parts: ClassVar[tuple[str, ...]] = ("body",)
     """The parts of each event that the channel renders with templates."""
 
     @property
     def tenant_key(self) -> str:
-        """Key of the account or project where the receiver stores objects.
+        """A key for the account or project in which the receiver stores objects.
 
-        A remote ID is valid only for the key with which Tocsin stored it. If the key changes,
-        Tocsin no longer finds the earlier objects by their IDs.
+        Tocsin stores this key with each remote ID. If the key changes, Tocsin no longer uses the
+        earlier IDs, so it does not find the earlier objects.
         """
         return ""
 
@@ -159,27 +159,27 @@ class Channel(Configurable[S], ABC):
         """Return all secrets of the destination; by default, the secrets in its settings.
 
         Tocsin removes these secrets from responses, reasons and errors before it stores, shows or
-        logs them. If you override this method, add derived values, such as the value of
-        `Authorization`.
+        logs them. Override this method to add values that are derived from secrets, such as the
+        value of `Authorization`.
         """
         return list_secret_values(self.settings)
 
     @property
     def gathering(self) -> timedelta | None:
-        """The length of the intervals whose deliveries are combined into one message; None if
-        deliveries do not wait.
+        """How long to collect deliveries for one message; None if deliveries do not wait.
 
-        The first interval of a day starts at midnight UTC. Deliveries wait in the queue until the
-        end of their interval. Tocsin then passes them to the channel concurrently, `concurrency` at
-        a time. Retries keep their schedule, and wait for each other for at most a minute.
+        This time divides each day into intervals, the first of which starts at midnight UTC.
+        Deliveries wait in the queue until the end of their interval. Tocsin then passes them to the
+        channel concurrently, `concurrency` at a time. Retries keep their schedule but wait for each
+        other for up to a minute.
         """
         return None
 
     async def start(self) -> None:
-        """Prepare the channel; Tocsin calls this method once.
+        """Prepare the channel. Tocsin calls this method once.
 
-        If `start` raises an error or takes more than a minute, Tocsin reports that the destination
-        is unavailable, with the reason.
+        If `start` raises an error or takes more than a minute, Tocsin reports the destination as
+        unavailable, with the reason.
         """
 
     @abstractmethod
@@ -188,11 +188,11 @@ class Channel(Configurable[S], ABC):
 
     @abstractmethod
     async def deliver(self, delivery: Delivery) -> Receipt:
-        """Deliver an event, and return the receiver's response.
+        """Deliver an event and return the receiver's response.
 
         Raises `TryLater` for temporary failures, `Refused` for permanent failures, and
         `Misconfigured` for failures that an operator must fix in the configuration. Any other
-        exception counts as a bug of the channel: Tocsin shows it to the operator and retries the
+        exception counts as a bug in the channel: Tocsin shows it to the operator and retries the
         delivery.
         """
 
@@ -218,18 +218,17 @@ class Channel(Configurable[S], ABC):
         *,
         public_url: str,
     ) -> MessageAction | None:
-        """Return the button that a person pressed in a message from this installation of Tocsin.
+        """Return which button a person pressed in a message from this installation of Tocsin.
 
         Returns None if the request is not about a button. Before you parse the body, check that the
-        receiver signed the request, and that the request is recent; otherwise, raise
+        receiver signed the request and that the request is recent; otherwise, raise
         `CredentialsRefused`. Use the incident number in the message only if the message proves that
-        this installation put the number there. `public_url` is the same as in `tools`. Perform no
-        I/O.
+        this installation put it there. `public_url` is the same as in `tools`. Do not perform I/O.
         """
         raise NotImplementedError
 
     async def reply(self, action: MessageAction, text: str) -> None:
-        """Show a text to the person who pressed a button, and to nobody else.
+        """Show a text only to the person who pressed a button.
 
         Implement this method together with `parse_action`. Raises the same errors as `deliver`.
         """

@@ -18,12 +18,12 @@ S = TypeVar("S", bound="Enricher.Settings", default=Any)
 
 
 class Enricher(Configurable[S], ABC):
-    """Base class of enrichers, which are sources of information about entities.
+    """Base class for enrichers, which look up information about entities.
 
-    One instance serves each table [enrichers.<name>]. If a class is `standing` and has no table,
-    Tocsin creates one instance with the class's `name`.
+    Tocsin creates one instance for each table [enrichers.<name>]. If a class is `standing` and has
+    no table, Tocsin creates one instance with the class's `name`.
 
-    All methods run in the event loop of the node, and must not block it. Use `await`, and use
+    All methods run in the node's event loop and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -71,14 +71,14 @@ class Enricher(Configurable[S], ABC):
             return Marking(self.max_tlp, self.max_pap)
 
     name: ClassVar[str]
-    """The name of the enricher, for the setting `kind`. If the enricher has a table in the
-    configuration, the ledger uses the name of the table instead."""
+    """The enricher's name, which operators write in the setting `kind`. If the enricher has a table
+    in the configuration, reports and ledgers show the table's name instead."""
     kinds: ClassVar[frozenset[EntityKind]]
-    """The supported entity kinds."""
+    """The entity kinds that the enricher supports."""
     online: ClassVar[bool] = False
-    """Whether a lookup reveals the entity to a third party. Tocsin does not look up internal
-    entities with an online enricher, and caches its results for `cache_for`. Tocsin does not cache
-    the results of other enrichers."""
+    """Whether a lookup reveals the entity to a third party. Tocsin does not pass internal entities
+    to an online enricher, and it caches the results for `cache_for`. It does not cache the results
+    of other enrichers."""
     standing: ClassVar[bool] = False
     """Whether the enricher runs without a table in the configuration. All settings then need
     defaults."""
@@ -86,21 +86,21 @@ class Enricher(Configurable[S], ABC):
     """The maximum number of entities per call."""
 
     async def start(self) -> None:
-        """Prepare the enricher; Tocsin calls this method once.
+        """Prepare the enricher. Tocsin calls this method once.
 
-        If `start` raises an error or takes more than a minute, Tocsin reports that the enricher is
+        If `start` raises an error or takes more than a minute, Tocsin reports the enricher as
         unavailable, with the reason.
         """
 
     async def check(self) -> Health:
-        """Return whether the source is available; by default, it always counts as available."""
+        """Return whether the source is available; by default, assume that it is."""
         return Health(detail="no external source")
 
     @abstractmethod
     async def enrich(self, entities: Sequence[Entity]) -> Sequence[Enrichment]:
-        """Return the enrichments of these entities, in the same order, without unknown entities.
+        """Return enrichments for the entities that the source knows, in the order of `entities`.
 
         The kind of each entity is in `kinds`, and there are at most `batch` entities. The same
-        request must return the same result until the data of the source changes. Raises `TryLater`,
+        request must return the same result until the source's data changes. Raises `TryLater`,
         `Broken` or `Refused` if the source does not answer.
         """

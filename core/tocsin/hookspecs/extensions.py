@@ -27,7 +27,7 @@ RouteAccess = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionRequest:
-    """A request for a route or a page of a plugin, after authentication and validation."""
+    """A request for a plugin's route or page, after Tocsin has authenticated and validated it."""
 
     caller: str
     """The ID of the caller's credential, or the name of a person who is signed in to the
@@ -35,31 +35,32 @@ class ExtensionRequest:
     path: Mapping[str, str]
     """The named parts of the path."""
     query: Any
-    """The query parameters: an instance of the route's class `query`; for pages, a mapping."""
+    """The query parameters: for routes, an instance of the route's `query` class; for pages, a
+    mapping."""
     body: Any = None
-    """The body: an instance of the route's class `body`; None for pages, and for routes without a
+    """The body: an instance of the route's `body` class; None for pages and for routes without a
     body."""
     objects: Mapping[str, Any] = field(default_factory=dict)
-    """The running objects of the plugin on this node, by table name, such as `enrichers.lists`."""
+    """The plugin's running objects on this node, by table name, such as `enrichers.lists`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """An API endpoint of a plugin, `/api/plugins/<plugin><path>`.
+    """A plugin's API endpoint, at `/api/plugins/<plugin><path>`.
 
-    Tocsin rejects callers without the required access before it calls the plugin. The rate limits
-    of the API apply. The OpenAPI document contains the route and its models.
+    Tocsin rejects callers without the required access before it calls the plugin. The API's rate
+    limits apply. The OpenAPI document contains the route and its models.
     """
 
     path: str
     """The path, such as `/lists/{name}`."""
     access: RouteAccess
-    """The required access: `admin` for the role, or a scope such as `incidents:read`."""
+    """Which access callers need: `admin` for that role, or a scope such as `incidents:read`."""
     summary: str
     handler: Callable[[ExtensionRequest], Awaitable[BaseModel]]
     """A coroutine function that returns an instance of `response`, within 30 seconds. Its docstring
     describes the route. To respond with 404, 422 or 409, raise `NotFoundError`, `InvalidInputError`
-    or `ConflictError`. Any other error results in a 500 response that names the plugin.
+    or `ConflictError`. After any other error, the response has status 500 and names the plugin.
     """
     response: type[BaseModel]
     method: Literal["GET", "POST"] = "GET"
@@ -76,8 +77,9 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleSection:
-    """A part of a console page: text, and a table if it has columns. Both are shown as plain text,
-    never as HTML.
+    """A part of a console page: a text and, if it has columns, a table.
+
+    The console shows both as plain text, never as HTML.
     """
 
     heading: str = ""
@@ -88,7 +90,7 @@ class ConsoleSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """A page of a plugin in the console, `/plugins/<plugin><path>`, with a link in the menu."""
+    """A plugin's page in the console, at `/plugins/<plugin><path>`, with a link in the menu."""
 
     path: str
     title: str
@@ -105,7 +107,7 @@ class ConsolePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A value in `/metrics`, named `tocsin_plugin_<plugin>_<name>`."""
+    """A metric in `/metrics`, with the name `tocsin_plugin_<plugin>_<name>`."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""Base class of intakes, which accept pushes while the database is not available."""
+"""Base class for intakes, which accept pushes while the database is not available."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class IntakePosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakePush:
-    """A push that Tocsin has authenticated and parsed, before the intake accepts it."""
+    """A push that Tocsin has authenticated and parsed and that the intake has not accepted yet."""
 
     provider: str
     key: str
-    """The ID of the push within the provider. Pushes with the same key count as one push."""
+    """The push's ID, unique within the provider. Pushes with the same key count as one push."""
     received_at: datetime
     body: bytes
 
@@ -54,24 +54,24 @@ class QueuedPush:
 
 @dataclass(frozen=True, slots=True)
 class IntakePage:
-    """Accepted pushes of one provider, in their order."""
+    """Accepted pushes to one provider, in order."""
 
     start: IntakePosition
-    """The position after which no push is missing. It is later than the requested position if the
-    intake has lost pushes between the two positions."""
+    """The position after which no push is missing. If the intake has lost pushes after the
+    requested position, this position is later than the requested one."""
     pushes: Sequence[QueuedPush]
     end: IntakePosition
     """The position from which to continue."""
 
 
 class Intake(Configurable[S], ABC):
-    """Base class of intakes, which accept pushes while the database is not available.
+    """Base class for intakes, which accept pushes while the database is not available.
 
-    One instance serves the table [intake]. Keep each accepted push for days after Tocsin has stored
-    it, because Tocsin continues from an older position after an operator restores a backup of the
-    database.
+    Tocsin creates one instance for the table [intake]. Keep each accepted push for some days after
+    Tocsin has stored it: when an operator restores a backup of the database, Tocsin continues from
+    an older position.
 
-    All methods run in the event loop of the node, and must not block it.
+    All methods run in the node's event loop and must not block it.
     """
 
     class Settings(PluginSettings):
@@ -80,16 +80,17 @@ class Intake(Configurable[S], ABC):
         plugin: str = Field(description="The enabled plugin that this intake uses.")
 
     max_bytes: ClassVar[int] = 2**20
-    """The maximum size of a body in bytes. Tocsin stores larger bodies directly in the database."""
+    """The maximum body size in bytes. Tocsin stores larger bodies directly in the database."""
 
     @property
     @abstractmethod
     def is_available(self) -> bool:
-        """Whether `publish` is expected to succeed now."""
+        """Whether `publish` would probably succeed now."""
 
     async def start(self) -> None:
-        """Prepare the intake; Tocsin calls this method once. Do not wait for servers, because a
-        node must start even without them.
+        """Prepare the intake. Tocsin calls this method once.
+
+        Do not wait for servers, because a node must be able to start without them.
         """
 
     async def close(self) -> None:
@@ -97,35 +98,35 @@ class Intake(Configurable[S], ABC):
 
     @abstractmethod
     async def check(self) -> Health:
-        """Return whether accepted pushes are safe.
+        """Return whether the intake keeps accepted pushes safe.
 
-        Report every condition that can cause the loss of pushes as a problem. Raises `TryLater` if
+        Report everything that could make the intake lose pushes as a problem. Raises `TryLater` if
         the servers do not respond.
         """
 
     @abstractmethod
     async def publish(self, push: IntakePush) -> IntakePosition:
-        """Store a push safely, and return the position after it, within two seconds.
+        """Store a push safely and return the position after it, within two seconds.
 
-        If an earlier push had the same key and the intake still recognizes the key, return the
-        position of the earlier push. Raises `ConflictError` if the bodies differ, and `TryLater` if
-        the push was not accepted or the result is unknown.
+        If an earlier push had the same key and the intake still recognizes it, return the position
+        of the earlier push. Raises `ConflictError` if the two bodies differ, and `TryLater` if the
+        push was not accepted or the result is unknown.
         """
 
     @abstractmethod
     async def fetch(self, provider: str, position: IntakePosition | None, limit: int) -> IntakePage:
-        """Return the pushes to a provider that follow a position, at most `limit`.
+        """Return the pushes to a provider that come after a position, at most `limit` of them.
 
         Without a position, start with the first push. If there are no pushes yet, wait a few
-        seconds. The same position always returns the same pushes. Only one node at a time fetches
-        the pushes of a provider. Raises `TryLater` if the servers do not respond.
+        seconds. For the same position, always return the same pushes. Only one node at a time
+        fetches a provider's pushes. Raises `TryLater` if the servers do not respond.
         """
 
     @abstractmethod
     async def acknowledge(self, provider: str, position: IntakePosition) -> None:
-        """Receive the position before which Tocsin has stored all pushes to a provider.
+        """Note that Tocsin has stored all of a provider's pushes up to this position.
 
-        Use this position only for statistics, because Tocsin continues from the position in the
+        Use the position only for statistics, because Tocsin continues from the position in the
         database. Raises `TryLater` if the servers do not respond.
         """
 

@@ -18,33 +18,31 @@ T = TypeVar("T")
 
 
 class QueryClient(Protocol):
-    """Interface for questions and conclusions, which are steps of the session's ledger.
+    """Interface for questions and conclusions, which Tocsin records as steps in a session's ledger.
 
-    If the ledger already contains a step, because a node was killed or the run is repeated, the
-    call returns the recorded result without querying a source.
+    If a node was killed or a run is being replayed, the ledger already contains some steps. For
+    these steps, a call returns the recorded result without querying a source.
     """
 
     @property
     def elapsed(self) -> timedelta:
-        """The duration of the run at its last step, from the ledger."""
+        """How long the run had taken by its last step, according to the ledger."""
         ...
 
     def enter(self, phase: Phase) -> None:
-        """Start a phase, which contains all steps until the next call."""
+        """Start a phase, to which all steps belong until the next call."""
         ...
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return the result of a question. If there is no answer, the result contains the
-        reason.
-        """
+        """Return the result of a question; without an answer, it contains the reason."""
         ...
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:
-        """Ask several questions concurrently, and return the results in their order."""
+        """Ask several questions concurrently and return their results in order."""
         ...
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Record a conclusion with its evidence, and return its step, which you can cite."""
+        """Record a conclusion with its evidence and return its step, which you can cite."""
         ...
 
 
@@ -52,12 +50,12 @@ S = TypeVar("S", bound="Investigator.Settings", default=Any)
 
 
 class Investigator(Configurable[S], ABC):
-    """Base class of investigators, which ask questions only through the query client.
+    """Base class for investigators, which ask questions only through the query client.
 
-    The same inquiry and the same results must lead to the same report. An investigator must use no
-    clock, no files and no random numbers, and must keep no state between runs.
+    The same inquiry and the same results must lead to the same report. An investigator must
+    therefore not use a clock, files or random numbers, and must not keep state between runs.
 
-    All methods run in the event loop of the node, and must not block it. Use `await`, and use
+    All methods run in the node's event loop and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -73,14 +71,14 @@ class Investigator(Configurable[S], ABC):
         )
 
     async def start(self) -> None:
-        """Prepare the investigator; Tocsin calls this method once.
+        """Prepare the investigator. Tocsin calls this method once.
 
         If `start` raises an error or takes more than a minute, Tocsin runs without an investigator.
         """
 
     @abstractmethod
     async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
-        """Return the report.
+        """Return the report on an inquiry.
 
         Raises `InvestigationFailed` if a report is impossible, for example because an incident in
         the query does not exist, or because every required provider is unavailable.

@@ -48,18 +48,19 @@ class PushRequest:
 
 
 class Capability(StrEnum):
-    """Optional capabilities of providers. A provider has a capability if it overrides the method
-    that is listed for the capability.
+    """Optional capabilities of providers.
+
+    A provider has a capability if it overrides the method listed for it.
     """
 
     REFRESH = "refresh"
-    """Refresh one incident by its ID: `incident`."""
+    """Read one incident again by its ID: `incident`."""
     BACKFILL = "backfill"
-    """Read a window in the past: `backfill`."""
+    """Read a past window: `backfill`."""
     PUSH = "push"
     """Receive pushed requests: `receive`."""
     EVENTS = "events"
-    """Find events of an entity: `events`."""
+    """Find events that contain an entity: `events`."""
     COMMENT = "comment"
     """Write a comment on an incident: `comment`."""
     STATUS = "status"
@@ -81,10 +82,10 @@ S = TypeVar("S", bound="Provider.Settings", default=Any)
 class Provider(Configurable[S], ABC):
     """Base class of providers, which connect to SIEMs.
 
-    One instance serves each table [providers.<name>]. Only one node at a time reads a provider. The
-    node reads the provider's streams one after another.
+    Tocsin creates one instance for each table [providers.<name>]. Only one node at a time reads
+    from a provider. It reads the provider's streams one after another.
 
-    All methods run in the event loop of the node, and must not block it. Use `await`, and use
+    All methods run in the node's event loop and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
     """
 
@@ -168,7 +169,7 @@ class Provider(Configurable[S], ABC):
             return self.write_back or self.sets_status
 
     permissions: ClassVar[tuple[str, ...]] = ()
-    """The permissions that the credentials need, with the names that the SIEM uses."""
+    """The permissions that the credentials need, by the names that the SIEM uses."""
 
     event_kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)
     """The entity kinds that `events` supports."""
@@ -177,16 +178,17 @@ class Provider(Configurable[S], ABC):
     """The statuses that `set_status` can set, if it is implemented."""
 
     record_contracts: ClassVar[Mapping[str, RecordContract]] = MappingProxyType({})
-    """The fields that the mapping needs, by kind of record. For the records of a stream, the key is
-    the name of the stream. For details that you pass to `note_shapes`, choose a name, and pass the
-    same name as `kind`. Tocsin warns if a field is missing or changes its type."""
+    """The fields that the mapping needs, by kind of record. For a stream's records, the key is the
+    stream's name. If you pass other records, such as details, to `note_shapes`, choose a key and
+    pass it as `kind`. Tocsin warns if a field is missing or changes its type."""
 
     retirements: ClassVar[Sequence[ApiRetirement]] = ()
-    """The announced retirements of APIs that the provider uses. Tocsin warns about them."""
+    """The announced retirements of APIs that the provider uses. Tocsin warns operators about
+    them."""
 
     clock_skew: timedelta | None = None
-    """The last known offset of the SIEM's clock from the local clock, positive if the SIEM's clock
-    is ahead; None if unknown."""
+    """How far the SIEM's clock was last known to be ahead of the local clock, negative if it is
+    behind; None if unknown."""
 
     def __init__(self, settings: S, tools: Tools) -> None:
         """Store the arguments; perform no I/O.
@@ -211,13 +213,13 @@ class Provider(Configurable[S], ABC):
 
     @classmethod
     def list_retirements(cls, settings: Any) -> tuple[ApiRetirement, ...]:
-        """Return the announced retirements of the APIs that a provider with these settings uses."""
+        """Return the announced retirements of APIs that a provider with these settings uses."""
         return tuple(one for one in cls.retirements if one.applies(settings))
 
     async def start(self) -> None:
-        """Prepare the provider; Tocsin calls this method once.
+        """Prepare the provider. Tocsin calls this method once.
 
-        If `start` raises an error or takes more than a minute, Tocsin reports that the provider is
+        If `start` raises an error or takes more than a minute, Tocsin reports the provider as
         unavailable, with the reason.
         """
 
@@ -226,18 +228,18 @@ class Provider(Configurable[S], ABC):
         """Return whether the SIEM is reachable, and which permissions are missing."""
 
     def streams(self) -> Sequence[str]:
-        """Return the names of the streams.
+        """Return the names of the provider's streams.
 
-        Each stream is read separately and has its own position.
+        A stream is a list of records that Tocsin reads separately, with its own position.
         """
         return ("changed",)
 
     def read_interval(self, stream: str) -> timedelta:  # noqa: ARG002
-        """Return the interval at which `read` advances the coverage of a stream.
+        """Return how often `read` advances a stream's coverage.
 
         By default, returns the poll interval. Override this method for a stream that is read less
-        often. `tocsin prove` reports a stream that was not read for an hour or for three intervals,
-        whichever is longer.
+        often. `tocsin prove` reports a stream whose coverage has not advanced for an hour or for
+        three of these intervals, whichever is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval
@@ -250,21 +252,21 @@ class Provider(Configurable[S], ABC):
 
         `position` is the `next_position` of the last stored page, or None for the first read of the
         stream. Tocsin stores each page together with its `next_position` before it requests the
-        next page, so after a crash, a page can be repeated but not lost. The caller can stop after
-        any page and continue later.
+        next page. After a crash, a page can therefore be repeated but not lost. Tocsin can stop
+        after any page and continue later.
         """
 
     def note_shapes(self, kind: str, records: Sequence[Mapping[str, Any]]) -> None:
-        """Note the shapes (paths and types) of some raw records, as the SIEM returned them.
+        """Note which fields raw records from the SIEM have, and their types.
 
-        `kind` is a key of `record_contracts`; other kinds are ignored. Call this method for each
+        `kind` is a key in `record_contracts`; other kinds are ignored. Call this method for each
         page of new records. `WindowedProvider` calls it for the records from `list_changes`.
         """
         if contract := self.record_contracts.get(kind):
             self.shapes.record(kind, contract, records, self.tools.clock.now())
 
     async def sample(self, stream: str) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002
-        """Return some recent raw records, which `tocsin check` compares with the record contract.
+        """Return some recent raw records, which `tocsin check` compares with the contract.
 
         By default, returns no records.
         """
@@ -274,54 +276,53 @@ class Provider(Configurable[S], ABC):
         """Return the current version of an incident, or None if it no longer exists in the SIEM.
 
         If the settings have a field `refresh_after`, a tuple of durations in ascending order,
-        Tocsin calls this method after each of these delays, counted from the time at which it first
-        stored the incident. For a backfilled incident, Tocsin calls the method only if the incident
-        is younger than the last delay.
+        Tocsin calls this method when these durations have passed since it first stored the
+        incident. For a backfilled incident, Tocsin calls the method only if the incident is younger
+        than the last duration.
         """
         raise NotImplementedError
 
     def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield pages of the changes in a past window, and stop at the end of the window.
+        """Yield pages of the changes in a past window, and stop at the window's end.
 
-        `position` has the same meaning as in `read`, but is separate from the position of the
-        stream.
+        `position` has the same meaning as in `read` but is separate from the stream's position.
         """
         raise NotImplementedError
 
     def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
-        """Yield the contents of a pushed request. Tocsin stores the contents, and then responds.
+        """Yield the contents of a pushed request. Tocsin stores them and then responds.
 
-        Tocsin stores each batch in a separate transaction before it requests the next batch. Raises
+        Tocsin stores each batch in a separate transaction before it asks for the next one. Raises
         `CredentialsRefused` if the request is not authentic, and `Refused` if its body cannot be
-        parsed. Instead of implementing this method, derive from `PushProvider`, which checks
-        credentials.
+        parsed. Instead of implementing this method, you can derive from `PushProvider`, which
+        checks credentials.
         """
         raise NotImplementedError
 
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
-        """Return the contents of a pushed body in batches, without checking credentials.
+        """Return the contents of a pushed body, whose credentials are already checked, in batches.
 
-        `received_at` is the time of the push, for incidents without a time. If an intake is
+        For incidents without a time, use `received_at`, the time of the push. If an intake is
         configured, Tocsin calls this method in a thread, for a push that `receive` has already
-        accepted. If you do not implement this method, pushes to the provider do not use the intake.
-        Raises `Refused` if the body cannot be parsed.
+        accepted. If you do not implement this method, pushes to the provider do not go through the
+        intake. Raises `Refused` if the body cannot be parsed.
         """
         raise NotImplementedError
 
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:  # noqa: ARG002
-        """Authenticate a pushed request by its headers alone, before Tocsin reads its body.
+        """Authenticate a pushed request by its headers alone, before Tocsin reads the body.
 
         Returns whether the credentials are valid, or None if the result depends on the body.
         """
         return None
 
     def events(self, entity: Entity, window: Window, limit: int) -> AsyncGenerator[SiemEvent, None]:
-        """Yield events of an entity within a window, at most `limit`.
+        """Yield the events in a window that contain an entity, at most `limit` of them.
 
         If the window contains more events, yield the latest ones, in any order. This method runs
-        concurrently with `read`, and must finish within two minutes. Raises the same errors as
+        concurrently with `read` and must finish within two minutes. Raises the same errors as
         `read`.
         """
         raise NotImplementedError
@@ -329,15 +330,15 @@ class Provider(Configurable[S], ABC):
     async def comment(self, external_id: str, text: str, key: str) -> None:
         """Write a plain-text comment on an incident.
 
-        The `key` identifies one comment across retries: if a comment with this key exists, write
-        nothing. Raises `Refused` if the comment can never be written.
+        The `key` identifies one comment across retries. If a comment with this key exists, do not
+        write another one. Raises `Refused` if the comment can never be written.
         """
         raise NotImplementedError
 
     async def set_status(self, external_id: str, status: IncidentStatus) -> None:
         """Set only the status of an incident.
 
-        If the incident already has the status, write nothing. Raises `Refused` if the incident does
-        not exist or can never have this status.
+        If the incident already has the status, do not write anything. Raises `Refused` if the
+        incident does not exist or can never have this status.
         """
         raise NotImplementedError

@@ -16,14 +16,14 @@ class ApiRetirement:
     """The announced retirement of an API or API version that a provider uses."""
 
     api: str
-    """The vendor's name for the API."""
+    """What the vendor calls the API."""
     ends_on: date
     advice: str
-    """The recommended action for operators."""
+    """What operators should do."""
     source: str
-    """The vendor's page with the announcement."""
+    """The URL of the vendor's announcement."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings with which the provider uses this API; if empty, the provider always uses it."""
+    """The settings with which the provider uses this API; if empty, it always uses the API."""
 
     def applies(self, settings: Any) -> bool:
         """Return whether a provider with these settings uses this API."""

@@ -19,7 +19,7 @@ from tocsin.observables import Environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """Response of a server; `body` is truncated at the requested limit."""
+    """A server's response; `body` is truncated at the requested limit."""
 
     status: int
     headers: Mapping[str, str]
@@ -29,9 +29,7 @@ class HttpResponse:
 
 
 class HttpClient(Protocol):
-    """Guarded HTTP client that limits the size and time of responses, and ignores redirects and
-    cookies.
-    """
+    """HTTP client that limits response sizes and times and ignores redirects and cookies."""
 
     def check_url(self, url: str) -> None:
         """Check without network access whether requests to `url` are allowed.
@@ -41,7 +39,7 @@ class HttpClient(Protocol):
         ...
 
     async def vet_url(self, url: str) -> None:
-        """Check whether requests to `url` and to the addresses of its host name are allowed.
+        """Check whether requests to `url`, and to the addresses that it resolves to, are allowed.
 
         Raises `Misconfigured` with the reason if they are not allowed. A host name that does not
         resolve yet is allowed.
@@ -58,7 +56,7 @@ class HttpClient(Protocol):
         timeout: timedelta = timedelta(seconds=20),
         limit: int = 16_384,
     ) -> HttpResponse:
-        """Return the response, with its body truncated at `limit` bytes.
+        """Send a request and return the response, with its body truncated at `limit` bytes.
 
         Raises `Misconfigured` if the address is not allowed, and `TryLater` if the server cannot be
         reached or does not respond in time.
@@ -87,8 +85,8 @@ class Sockets(Protocol):
     ) -> socket.socket:
         """Return a connected non-blocking socket, which the caller closes.
 
-        Set `plain` if the caller does not start TLS. Tocsin then allows a public address only if it
-        is inside `allow_networks`. Raises `Misconfigured` if the address is not allowed, and
+        Set `plain` if you do not start TLS on the socket. Tocsin then allows a public address only
+        if it is inside `allow_networks`. Raises `Misconfigured` if the address is not allowed, and
         `TryLater` if nothing responds.
         """
         ...
@@ -115,10 +113,10 @@ class NoSockets:
 
 
 class AttemptLog(Protocol):
-    """Results of earlier delivery attempts."""
+    """Access to the results of earlier delivery attempts."""
 
     async def last_answer(self, delivery_id: str) -> bytes:
-        """Return the latest `response` of an attempt since the delivery last succeeded.
+        """Return the `response` of the latest attempt since the delivery last succeeded.
 
         Returns an empty value if there is none. A channel can store data for its next attempt in
         the `response` of an error.
@@ -153,7 +151,7 @@ class Knowledge(Protocol):
 
 
 class NoKnowledge:
-    """Knowledge of a service without any data."""
+    """Knowledge without any data."""
 
     async def sightings(self, entities: Sequence[Entity]) -> Sequence[Sighting]:
         """Return an empty sighting for each entity."""
@@ -180,7 +178,7 @@ class NoKnowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Dependencies that Tocsin passes to every plugin object."""
+    """Tools that Tocsin passes to every plugin object."""
 
     name: str
     """The name of the object's table in `plugins.toml`, such as `edge` for [providers.edge]."""
@@ -191,8 +189,8 @@ class Tools:
     public_url: str = ""
     """The public URL of this installation of Tocsin, without a trailing slash."""
     environment: Environment = field(default_factory=Environment)
-    """Identifies internal and well-known entities."""
+    """Tells which entities are internal or well known."""
     knowledge: Knowledge = field(default_factory=NoKnowledge)
-    """Knowledge about entities; empty for all plugins except enrichers."""
+    """What Tocsin knows about entities; only for enrichers, empty for all other plugins."""
     attempts: AttemptLog = field(default_factory=NoAttempts)
-    """Results of earlier delivery attempts; empty for all plugins except channels."""
+    """Results of earlier delivery attempts; only for channels, empty for all other plugins."""

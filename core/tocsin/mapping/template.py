@@ -39,12 +39,12 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
 
 class MappingTemplate:
-    """Maps JSON to incidents. The constructor raises ValueError for an invalid template.
+    """A template that maps JSON to incidents. The constructor raises ValueError if it is invalid.
 
-    Tocsin shows `source` as the source of records that cannot be mapped. `records` is the member of
-    a body that contains the list of records, or an empty string if the body itself is the list.
-    With `records`, Tocsin renders the template once for each batch of up to 250 records, so that a
-    large body does not exceed the limits of one rendering. If `records` is None, Tocsin renders the
+    When records cannot be mapped, Tocsin shows `source` as their source. `records` names the member
+    of a body that contains the list of records; it is an empty string if the body itself is the
+    list. Tocsin then renders the template once for each batch of up to 250 records, so that a large
+    body does not exceed the limits for one rendering. If `records` is None, Tocsin renders the
     template once for the whole body.
     """
 
@@ -54,12 +54,12 @@ class MappingTemplate:
         self._template = _compile_template(text)
 
     def read(self, content: bytes, now: datetime) -> Iterator[Received]:
-        """Map the content, and yield incidents in batches, then the rejected records.
+        """Map the content and yield incidents in batches, then the rejected records.
 
-        An incident without a time gets the time `now`. Each step of the iteration is slow, so run
-        each step in a thread. Raises `Refused` before the first batch if the content is not JSON or
-        is too large, or if all incidents are invalid. Also raises `Refused` if the mapping fails,
-        possibly after earlier batches.
+        Incidents without a time get the time `now`. Each step of the iteration is slow, so run it
+        in a thread. Raises `Refused` before the first batch if the content is not JSON or is too
+        large, or if all incidents are invalid. Also raises `Refused` if the mapping fails, possibly
+        after earlier batches.
         """
         body = _parse_body(content, self._records)
         rejects = _Rejects(self._source, content)

@@ -15,10 +15,10 @@ Status = Annotated[int, Field(ge=100, le=599)]
 
 
 class Idempotency(Vocabulary):
-    """Method that prevents duplicate objects for one event."""
+    """Ways to prevent duplicate objects for one event."""
 
     NATIVE = "native"
-    """The receiver recognizes a repeated request by a key, and merges the request or rejects it."""
+    """The receiver recognizes a repeated request by a key and merges or rejects it."""
     SEARCH = "search"
     """The channel searches for an existing object before it creates one."""
     NONE = "none"
@@ -26,12 +26,12 @@ class Idempotency(Vocabulary):
 
 
 class Verification(Vocabulary):
-    """Counterpart with which the templates were tested."""
+    """What the templates were tested against."""
 
     REAL = "real"
     """The receiver itself."""
     RECORDING = "recording"
-    """Recorded responses of the receiver."""
+    """Recorded responses from the receiver."""
     SIMULATOR = "simulator"
     """A simulator that follows the receiver's documentation."""
     CONTRACT = "contract"
@@ -51,33 +51,31 @@ class AnswerCondition(_ContractModel):
 
 
 class AnswerRules(_ContractModel):
-    """Rules by which Tocsin interprets the receiver's responses, in addition to their status."""
+    """How Tocsin interprets the receiver's responses, apart from their status."""
 
     success: tuple[AnswerCondition, ...] = ()
-    """The conditions, all of which a 2xx response must meet to count as a success."""
+    """Conditions, all of which a 2xx response must meet to count as a success."""
     accepted: tuple[Status, ...] = ()
-    """The 2xx statuses that prove receipt without the event ID. If this tuple or `event_id` is set,
-    Tocsin retries after a response with any other 2xx status, unless the response contains the
-    event ID."""
+    """The 2xx statuses that prove receipt even without the event ID. If this tuple or `event_id` is
+    set, Tocsin retries after any other 2xx response that does not contain the event ID."""
     event_id: Pointer | None = None
-    """The location of the event ID in a 2xx response, which proves receipt."""
+    """Where a 2xx response contains the event ID, which proves receipt."""
     text: str | None = None
     """The body that a 2xx response must have to count as a success."""
     remote_id: Pointer | None = None
-    """The location of the receiver's ID for the created object, required in a 2xx response."""
+    """Where a 2xx response contains the receiver's ID for the created object; required there."""
     known: AnswerCondition | None = None
-    """The condition under which a response reports that the object already exists. Such a response
-    counts as a success, regardless of its status.
+    """The condition for a response that reports that the object already exists. Such a response
+    counts as a success, whatever its status.
     """
     no_proof: str | None = Field(default=None, min_length=1, max_length=500)
-    """The reason why a 2xx response does not prove success, for the receiver's documentation
-    page."""
+    """Why a 2xx response does not prove success, for the receiver's documentation page."""
     permanent: tuple[Status, ...] = ()
     """Statuses after which Tocsin does not retry, because a retry would fail again."""
 
 
 class Contract(_ContractModel):
-    """Contract of one receiver, which describes its requests and responses."""
+    """Description of the requests that a receiver accepts and of its responses."""
 
     name: str = Field(min_length=1, max_length=100)
     """The name of the receiver."""
@@ -94,7 +92,7 @@ class Contract(_ContractModel):
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Required headers, each with the name of an environment variable for its value."""
     headers_are_chosen: bool = False
-    """Whether the operator of the receiver decides which headers are required."""
+    """Whether the receiver's operator decides which headers are required."""
     secret_url: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]*$")
     """The name of an environment variable for the whole URL, if the URL itself is the secret."""
     body_secrets: Mapping[str, str] = Field(default_factory=dict)
@@ -107,9 +105,9 @@ class Contract(_ContractModel):
     largest: int = Field(default=65_536, ge=1, le=262_144)
     """The maximum size of a body in bytes."""
     severity: Mapping[Severity, str | int | float] = Field(default_factory=dict)
-    """The receiver's names of severities."""
+    """The receiver's names for severities."""
     entities: Mapping[EntityKind, str] = Field(default_factory=dict)
-    """The receiver's names of the entity kinds that it supports."""
+    """The receiver's names for the entity kinds that it supports."""
     answer: AnswerRules = Field(default_factory=AnswerRules)
     body: dict[str, Any] = Field(default_factory=dict)
     """The JSON Schema (2020-12) of a body; without one, any JSON is valid."""

@@ -65,8 +65,9 @@ _CANONICAL: dict[EntityKind, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A typed value that an incident involves. Tocsin normalizes the spelling, so that equal values
-    match.
+    """A typed value that an incident involves.
+
+    Tocsin normalizes its spelling so that equal values match.
     """
 
     kind: EntityKind

@@ -29,9 +29,9 @@ class ChangeType(Vocabulary):
     """
 
     INCIDENT_CHANGED = "incident-changed"
-    """Severity, status or disposition of an incident changed."""
+    """An incident's severity, status or disposition changed."""
     INVESTIGATION_FINISHED = "investigation-finished"
-    """A run of an investigation that a person, a program or a schedule started has completed or
+    """An investigation run that a person, a program or a schedule started has completed or
     failed."""
 
     @property
@@ -79,7 +79,7 @@ class Event:
     """An event that destinations can receive, or a change that they can follow.
 
     `event_type`, `timestamp` and `data` form the envelope for receivers. `subject` (such as
-    `incident:7`), `related` and `context` are for templates and channels, and never part of the
+    `incident:7`), `related` and `context` are for templates and channels and never part of the
     envelope.
     """
 
@@ -95,7 +95,7 @@ class Event:
     def template_type(self) -> EventType:
         """The event type whose templates render the event.
 
-        Differs from `event_type` only for changes.
+        This type differs from `event_type` only for changes.
         """
         kind = self.event_type
         return kind.template_type if isinstance(kind, ChangeType) else kind
@@ -104,9 +104,9 @@ class Event:
     def key(self) -> str:
         """A globally unique name of the subject, across Tocsin installations.
 
-        Incident numbers restart with each database, so the key of an incident combines the host of
-        the public URL, the provider, and the SIEM's ID. Sessions and schedules have unique
-        subjects.
+        Incident numbers restart with each database, so an incident's key combines the host of the
+        public URL, the provider, and the SIEM's ID. The subjects of sessions and schedules are
+        already unique.
         """
         incident = self.context.get("incident")
         if not isinstance(incident, Mapping) or not incident.get("external_id"):
@@ -118,7 +118,7 @@ class Event:
 
     @property
     def severity(self) -> Severity:
-        """The severity of the incident; for a completed run, a severity based on the risk score.
+        """The incident's severity; for a completed run, a severity based on the risk score.
 
         A failed run counts as Medium, and a disabled schedule as High, because the schedule no
         longer runs.
@@ -150,25 +150,25 @@ class Delivery:
     id: str
     event: Event
     attempt: int
-    """The number of the attempt, counted from 1."""
+    """The attempt's number, counted from 1."""
     remote_id: str | None
-    """The receiver's ID of the object from an earlier delivery about this subject, or None if there
-    is none."""
+    """The receiver's ID for the object, known from an earlier delivery about this subject; None if
+    there is none."""
     tried_at: datetime | None = None
-    """Latest possible start of earlier attempts, including attempts of nodes that crashed; None if
-    there was no earlier attempt. A search might not find the results of these attempts yet."""
+    """The latest time at which an earlier attempt can have started, even on a node that crashed;
+    None if there was no earlier attempt. A search might not find the results of these attempts
+    yet."""
     previous_remote_id: str | None = None
-    """If the delivery is replayed, the receiver's ID of the object from the last successful
+    """If the delivery is replayed, the receiver's ID for the object from the last successful
     attempt; otherwise, None."""
     related: Mapping[str, str] = field(default_factory=dict)
-    """Remote IDs by subject, from earlier deliveries about subjects that are related to the
-    event."""
+    """The receiver's object IDs for related subjects, by subject, from earlier deliveries."""
     render: Callable[[str], bytes]
     """Renders a part of the event, such as `body`, with the destination's template."""
     contract: Contract | None = None
-    """The contract of the receiver that provides the templates; None if there is none."""
+    """The contract of the receiver whose templates are used; None if there is none."""
     trace_headers: Mapping[str, str] = field(default_factory=dict)
-    """Headers with which an HTTP receiver continues the trace (W3C Trace Context); empty without
+    """Headers that let an HTTP receiver continue the trace (W3C Trace Context); empty without
     tracing.
     """
 
@@ -180,18 +180,18 @@ class Receipt:
     status: int | None = None
     response: bytes = b""
     remote_id: str | None = None
-    """The receiver's ID of the object. Later events about the same subject use this ID to find the
-    object."""
+    """The receiver's ID for the object. With this ID, later events about the same subject find
+    it."""
     remote_url: str | None = None
     """The URL at which people open the object."""
     closed: tuple[str, ...] = ()
-    """Remote IDs of the objects that this attempt closed, or that an earlier attempt might
-    have closed."""
+    """The receiver's IDs of objects that this attempt closed or that an earlier attempt might have
+    closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Result of the health check of a plugin. A plugin without `problems` is healthy."""
+    """Result of a plugin's health check. A plugin without `problems` is healthy."""
 
     detail: str
     problems: tuple[str, ...] = ()

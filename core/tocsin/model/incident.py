@@ -13,7 +13,7 @@ from tocsin.model.vocabulary import IncidentStatus, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFlow:
-    """The ends of a network connection; values that the SIEM does not report are None."""
+    """The two ends of a network connection; values that the SIEM does not report are None."""
 
     source: str | None = None
     source_port: int | None = None
@@ -27,7 +27,7 @@ class NetworkFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A detection inside an incident. Its `external_id` is unique within the provider."""
+    """A detection that belongs to an incident. Its `external_id` is unique within the provider."""
 
     external_id: str
     title: str
@@ -35,13 +35,13 @@ class Alert:
     occurred_at: datetime
     flow: NetworkFlow | None = None
     record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    """The alert as the SIEM returned it. Tocsin stores the alert without this record if the record
-    is longer than 32 KiB as JSON, or if the setting `store_alert_records` is false."""
+    """The alert as the SIEM returned it. Tocsin does not store this record if it is longer than 32
+    KiB as JSON, or if the setting `store_alert_records` is false."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A case, alert or offense of a provider, in its current version.
+    """The current version of a case, alert or offense in a provider's SIEM.
 
     A provider returns the same `external_id` again whenever the incident changes. Tocsin keeps the
     latest version, but with the entities, alerts, techniques and tactics of all versions, and with
@@ -59,18 +59,18 @@ class Incident:
     raw_severity: str | None = None
     raw_status: str | None = None
     severity_assumed: bool = False
-    """Whether `severity` is a guess, because the vendor's severity is unknown."""
+    """Whether `severity` is a guess because the vendor's severity is unknown."""
     merged_into: str | None = None
     """The `external_id` of the incident into which this incident was merged."""
     source_url: str | None = None
     """The incident's page in the SIEM."""
     changed_at: datetime | None = None
-    """The time of this version in the SIEM. An older version never overwrites a newer version."""
+    """The time of this version in the SIEM. An older version never overwrites a newer one."""
     techniques: tuple[str, ...] = ()
     """ATT&CK technique IDs, such as T1059.001."""
     tactics: tuple[str, ...] = ()
-    """ATT&CK tactic IDs, such as TA0006. Names of tactics are also valid: for a known name, Tocsin
-    stores the ID."""
+    """ATT&CK tactic IDs, such as TA0006. You can also use the names of tactics: Tocsin replaces the
+    names that it knows with IDs."""
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities from which the activity came, such as the client of a connection, the sender of
@@ -80,6 +80,6 @@ class Incident:
     """The entities at which the activity was directed, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()
     only_if_stored: bool = False
-    """Whether this version only updates a stored incident and never creates one. An example is an
-    alert that was hidden in the SIEM after Tocsin had read it.
+    """Whether this version can only update a stored incident and never create one, such as an alert
+    that was hidden in the SIEM after Tocsin had read it.
     """

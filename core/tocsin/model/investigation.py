@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class SessionStatus(Vocabulary):
-    """Status of a session."""
+    """The status of a session."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -42,51 +42,51 @@ class Phase(Vocabulary):
 
 
 class QueryOutcome(Vocabulary):
-    """Outcome of a query."""
+    """The outcome of a query."""
 
     ANSWERED = "answered"
     UNAVAILABLE = "unavailable"
     """The source was unreachable, too busy or too slow."""
     REFUSED = "refused"
-    """The credentials, the configuration or the marking of an entity does not allow the
-    question."""
+    """The credentials, the configuration or an entity's marking does not allow the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """Request for an investigation."""
+    """A request for an investigation."""
 
     session_id: str
     messages: tuple[str, ...]
-    """The query and each follow-up, the oldest first."""
+    """The query and all follow-ups, oldest first."""
     persona: Persona
     provider: str | None
     """The only provider to consider; None for all providers."""
     asked_at: datetime
-    """The time of the request, which counts as the current time during the whole run."""
+    """When the investigation was requested, which counts as the current time during the whole
+    run."""
     previous: Report | None = None
     """The report of the previous run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSource:
-    """A provider that a run can query."""
+    """A provider that an investigation run can query."""
 
     name: str
     answers_events: bool
     event_kinds: tuple[EntityKind, ...] = tuple(EntityKind)
     """The entity kinds that the provider's event search supports."""
     reason: str | None = None
-    """The reason why the provider is unavailable; None if it is available."""
+    """Why the provider is unavailable; None if it is available."""
     marking: Marking = field(default_factory=Marking)
     """The marking of the provider's data."""
     read_until: datetime | None = None
-    """The time up to which Tocsin has read incidents; None if unknown or not applicable."""
+    """Until when Tocsin has read the provider's incidents; None if unknown or not applicable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnricherSource:
-    """An enricher that a run can query."""
+    """An enricher that an investigation run can query."""
 
     name: str
     kinds: tuple[EntityKind, ...]
@@ -95,7 +95,7 @@ class EnricherSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The sources of a run."""
+    """The sources that an investigation run can query."""
 
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
@@ -106,26 +106,26 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEvents:
-    """Events of a SIEM, the earliest first."""
+    """Events from a SIEM, earliest first."""
 
     events: tuple[SiemEvent, ...]
     complete: bool
-    """False if there are more events than the limit."""
+    """Whether these are all events; False if there are more than the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEntities:
-    """Entities of stored incidents, latest sighting first."""
+    """Entities in stored incidents, most recently seen first."""
 
     entities: tuple[Entity, ...]
     complete: bool
-    """False if there are more entities than the limit, or more candidates than Tocsin can
-    compare."""
+    """Whether these are all entities; False if there are more than the limit, or more candidates
+    than Tocsin can compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A search result in the history."""
+    """A result of a search in the history."""
 
     kind: str
     """The kind of the result: `incident` or `session`."""
@@ -135,27 +135,27 @@ class Match:
 
 
 class Question(Generic[T]):
-    """Base class of questions; its type parameter is the type of the result."""
+    """Base class for questions; its type parameter is the type of the result."""
 
     __slots__ = ()
     _source: ClassVar[str]
 
     @property
     def asked_of(self) -> str:
-        """The source, such as `incidents`, `provider:edge` or `enricher:history`."""
+        """The source that answers, such as `incidents`, `provider:edge` or `enricher:history`."""
         return self._source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListSources(Question[Sources]):
-    """Lists the available providers and enrichers."""
+    """Asks which providers there are, and which enrichers are available."""
 
     _source: ClassVar[str] = "tocsin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetIncidents(Question[tuple[IncidentRecord, ...]]):
-    """Gets incidents by number; unknown numbers are omitted."""
+    """Asks for incidents by number; unknown numbers are left out."""
 
     numbers: tuple[int, ...]
     _source: ClassVar[str] = "incidents"
@@ -163,7 +163,7 @@ class GetIncidents(Question[tuple[IncidentRecord, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindIncidents(Question[tuple[IncidentRecord, ...]]):
-    """Finds the latest incidents that involve any of these entities, the newest first."""
+    """Asks for the latest incidents that involve any of these entities, newest first."""
 
     entities: tuple[Entity, ...]
     window: Window | None = None
@@ -174,7 +174,7 @@ class FindIncidents(Question[tuple[IncidentRecord, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListIncidents(Question[tuple[IncidentRecord, ...]]):
-    """Lists the incidents that occurred in a window, the newest first."""
+    """Asks for the incidents that occurred in a window, newest first."""
 
     window: Window
     provider: str | None = None
@@ -185,14 +185,14 @@ class ListIncidents(Question[tuple[IncidentRecord, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindEntities(Question[FoundEntities]):
-    """Finds the entities in stored incidents that match a pattern; see `EntityPattern`.
+    """Asks for the entities in stored incidents that match a pattern; see `EntityPattern`.
 
-    With a window, finds only entities that were seen in the window.
+    With a window, the result contains only entities that were seen in it.
     """
 
     pattern: str
     kinds: tuple[EntityKind, ...] = (EntityKind.HOST, EntityKind.DOMAIN)
-    """The kinds that names with wildcards match; networks and ranges match addresses."""
+    """The kinds that names with wildcards match. Networks and ranges match only addresses."""
     window: Window | None = None
     limit: int = 200
     _source: ClassVar[str] = "entities"
@@ -200,7 +200,7 @@ class FindEntities(Question[FoundEntities]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetSightings(Question[tuple[Sighting, ...]]):
-    """Gets the sightings of each of these entities, in order."""
+    """Asks for the sightings of each of these entities, in order."""
 
     entities: tuple[Entity, ...]
     _source: ClassVar[str] = "graph"
@@ -208,7 +208,7 @@ class GetSightings(Question[tuple[Sighting, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindNeighbors(Question[Neighborhood]):
-    """Finds the graph around an entity, up to `depth` steps away (1 to 3)."""
+    """Asks for the graph around an entity, up to `depth` steps away (1 to 3)."""
 
     entity: Entity
     depth: int = 1
@@ -218,7 +218,7 @@ class FindNeighbors(Question[Neighborhood]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindEvents(Question[FoundEvents]):
-    """Finds a provider's events of an entity in a window."""
+    """Asks a provider for the events in a window that contain an entity."""
 
     provider: str
     entity: Entity
@@ -227,28 +227,28 @@ class FindEvents(Question[FoundEvents]):
 
     @property
     def asked_of(self) -> str:
-        """The provider, such as `provider:edge`."""
+        """The provider that answers, such as `provider:edge`."""
         return f"provider:{self.provider}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetEnrichments(Question[tuple[Enrichment, ...]]):
-    """Gets an enricher's results for these entities; unknown entities are omitted."""
+    """Asks for an enricher's results for these entities; unknown entities are left out."""
 
     enricher: str
     entities: tuple[Entity, ...]
     marking: Marking
-    """The strictest marking of the entities' origins."""
+    """The strictest marking of the incidents and events that contain the entities."""
 
     @property
     def asked_of(self) -> str:
-        """The enricher, such as `enricher:history`."""
+        """The enricher that answers, such as `enricher:history`."""
         return f"enricher:{self.enricher}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHistory(Question[tuple[Match, ...]]):
-    """Finds incidents and sessions by text, the best match first."""
+    """Asks for incidents and sessions that match a text, best match first."""
 
     text: str
     limit: int = 20
@@ -271,12 +271,12 @@ QUESTIONS: tuple[type[Question[Any]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult(Generic[T]):
-    """Result of a question."""
+    """The result of a question."""
 
     step: str
-    """The step in the ledger, to cite as evidence, such as `step:12`."""
+    """The step in the ledger, such as `step:12`, which you can cite as evidence."""
     outcome: QueryOutcome
     content: T | None = None
-    """The content; None unless the question was answered."""
+    """The content; None if the question was not answered."""
     reason: str | None = None
-    """The reason why the content is missing or incomplete."""
+    """Why the content is missing or incomplete; None if neither is the case."""

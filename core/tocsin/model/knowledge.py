@@ -13,7 +13,7 @@ from tocsin.model.vocabulary import IncidentStatus, Json, Severity, Vocabulary
 
 
 class NodeKind(Vocabulary):
-    """Kinds of graph nodes other than entities. Nodes of entities have the kind of the entity."""
+    """Kinds of graph nodes that are not entities. An entity's node has the entity's kind."""
 
     INCIDENT = "incident"
     SESSION = "session"
@@ -22,11 +22,10 @@ class NodeKind(Vocabulary):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the graph. `kind` is an entity kind or a NodeKind; `value` is unique within the
-    kind.
+    """A node in the graph. Its `kind` is an entity kind or a NodeKind, in which `value` is unique.
 
-    The value of an incident is its number, the value of a session is its ID, and the value of a
-    technique is its ATT&CK ID.
+    An incident's value is its number, a session's value is its ID, and a technique's value is its
+    ATT&CK ID.
     """
 
     kind: str
@@ -34,12 +33,12 @@ class Node:
 
     @classmethod
     def of(cls, entity: Entity) -> Node:
-        """Return the node of an entity."""
+        """Return an entity's node."""
         return cls(entity.kind.value, entity.value)
 
 
 class RelationType(Vocabulary):
-    """Meaning of an edge, from its source to its target."""
+    """What an edge means, from its source to its target."""
 
     INVOLVES = "involves"
     """From an incident to an entity."""
@@ -66,7 +65,7 @@ class RelationType(Vocabulary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """A relation between two entities that a SIEM's event or an enricher reports."""
+    """A relation between two entities, as an event in a SIEM or an enricher reports it."""
 
     source: Entity
     type: RelationType
@@ -77,7 +76,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """An edge of the graph, with its origins."""
+    """An edge in the graph, with its origins."""
 
     source: Node
     type: RelationType
@@ -85,15 +84,14 @@ class Edge:
     first_seen: datetime
     last_seen: datetime
     count: int
-    """The minimum number of times that the relation was observed; 1 for an edge from an incident's
-    data.
+    """How often the relation was observed, at least; 1 for an edge from an incident's data.
 
-    Tocsin does not count an observation between the known `first_seen` and `last_seen`, because the
-    observation can be a repetition.
+    Tocsin does not count an observation between the known `first_seen` and `last_seen`, because it
+    can be a repetition.
     """
     known_from: tuple[str, ...]
-    """The latest origins, latest first: incidents, such as `incident:7`, and steps in the ledger of
-    a session, such as `session:ses_01J...#12`."""
+    """The latest origins, latest first: incidents, such as `incident:7`, and steps in a session's
+    ledger, such as `session:ses_01J...#12`."""
     marking: Marking = field(default_factory=Marking)
     """The strictest marking of the origins that are not incidents."""
 
@@ -103,27 +101,27 @@ class Neighborhood:
     """The part of the graph around a node."""
 
     nodes: tuple[Node, ...]
-    """The requested node, then other nodes by distance."""
+    """The requested node, then the other nodes by distance."""
     edges: tuple[Edge, ...]
     complete: bool
-    """False if the neighborhood exceeds the limit."""
+    """Whether these are all nodes; False if the neighborhood exceeds the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """Earlier sightings of one entity."""
+    """Where and when an entity was seen before."""
 
     entity: Entity
     incident_count: int
-    """The number of incidents with the entity; 0 if it was never seen."""
+    """How many incidents involve the entity; 0 if it was never seen."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
     recent: tuple[int, ...] = ()
-    """The numbers of the latest incidents with the entity, newest first; at most 10."""
+    """The numbers of the latest incidents that involve the entity, newest first; at most 10."""
     internal: bool = False
     """Whether the entity belongs to the organization; see `Environment.is_internal`."""
     well_known: bool = False
-    """Whether the entity is common and insignificant, such as a public resolver."""
+    """Whether the entity is common and insignificant, such as a public DNS resolver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,10 +159,10 @@ class SiemEvent:
     """A SIEM's record other than an incident, such as a log line, a flow or a decision."""
 
     external_id: str | None
-    """The identifier in the SIEM; None if there is none."""
+    """The record's ID in the SIEM; None if there is none."""
     occurred_at: datetime
     summary: str
-    """A description in one line."""
+    """A one-line description."""
     entities: tuple[Entity, ...] = ()
     relations: tuple[Relation, ...] = ()
     fields: Mapping[str, Json] = field(default_factory=dict)
@@ -172,7 +170,7 @@ class SiemEvent:
 
 
 class Disposition(Vocabulary):
-    """Assessment of an entity by a source, from worst to best."""
+    """A source's assessment of an entity, from worst to best."""
 
     MALICIOUS = "malicious"
     SUSPICIOUS = "suspicious"
@@ -182,18 +180,18 @@ class Disposition(Vocabulary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrichment:
-    """An enricher's result for one entity."""
+    """What an enricher knows about an entity."""
 
     entity: Entity
     summary: str
-    """One sentence, without the enricher's name."""
+    """One sentence that does not name the enricher."""
     disposition: Disposition = Disposition.UNKNOWN
     score: int | None = None
-    """The threat score of the source, from 0 to 100; None if there is none."""
+    """The source's threat score, from 0 to 100; None if there is none."""
     tags: tuple[str, ...] = ()
     techniques: tuple[str, ...] = ()
     relations: tuple[Relation, ...] = ()
     facts: Mapping[str, Json] = field(default_factory=dict)
-    """The facts behind the summary, with the names that the source uses."""
+    """The facts behind the summary, by the names that the source uses."""
     link: str | None = None
     """The URL of a page about the entity."""

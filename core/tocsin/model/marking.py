@@ -9,7 +9,7 @@ from tocsin.model.vocabulary import Vocabulary
 
 
 class Tlp(Vocabulary):
-    """Traffic Light Protocol 2.0 (FIRST), which limits sharing; least restrictive first."""
+    """Traffic Light Protocol 2.0 (FIRST), which limits sharing of data; least restrictive first."""
 
     CLEAR = "clear"
     GREEN = "green"
@@ -51,9 +51,7 @@ class Marking:
 
     @classmethod
     def strictest(cls, markings: Iterable[Marking]) -> Marking:
-        """Return the strictest TLP and the strictest PAP; amber for both if there are no
-        markings.
-        """
+        """Return the strictest TLP and PAP of these markings; without any, amber for both."""
         every = list(markings) or [cls()]
         tlp = max((marking.tlp for marking in every), key=lambda tlp: tlp.rank)
         return cls(tlp, max((marking.pap for marking in every), key=lambda pap: pap.rank))

@@ -12,25 +12,22 @@ from tocsin.model.vocabulary import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """A record that could not be read. Tocsin quarantines the record with the reason, and
-    continues.
-    """
+    """A record that could not be read. Tocsin quarantines it with the reason and continues."""
 
     source: str
     location: str
-    """The location in the source, such as `byte 10240` or `page 3, item 7`."""
+    """Where the record is in the source, such as `byte 10240` or `page 3, item 7`."""
     reason: str
     content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """An interval of one source that a page accounts for; it includes `start` and excludes `end`.
+    """An interval of a source that a page accounts for; it includes `start` and excludes `end`.
 
-    `start` and `end` are datetimes for time intervals, and byte offsets for files. `lost` is the
-    reason why an interval could not be read. `passed_over` is the reason why an interval was
-    skipped on purpose. If neither is set, the interval was read. Tocsin retries a lost time
-    interval later as a backfill.
+    `start` and `end` are datetimes for time intervals, and byte offsets for files. `lost` says why
+    the interval could not be read, and `passed_over` why it was skipped on purpose. If neither is
+    set, the interval was read. Tocsin retries a lost time interval later, as a backfill.
     """
 
     source: str
@@ -59,18 +56,17 @@ class Received:
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     further_rejected: int = 0
-    """The number of rejected records that are not in `rejected`. Tocsin counts these records, but
-    does not store their contents."""
+    """How many further records were rejected. Tocsin counts these records but does not store their
+    contents."""
     covered: tuple[Covered, ...] = ()
     records: int = 0
-    """The number of records that were read, of any kind."""
+    """How many records of any kind were read."""
     incomplete: tuple[str, ...] = ()
-    """The IDs of incidents with missing details. Tocsin refreshes these incidents like new
-    incidents."""
+    """The IDs of incidents whose details are missing. Tocsin refreshes them like new incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Received):
-    """One step of a read, with its incidents and the position from which the read continues."""
+    """One step of a read: its incidents, and the position from which the read continues."""
 
     next_position: Mapping[str, Json]

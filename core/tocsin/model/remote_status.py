@@ -10,17 +10,17 @@ from tocsin.model.vocabulary import Vocabulary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteStatus:
-    """Status of a ticket, an alert or a case, as its receiver reports it."""
+    """The status of a ticket, alert or case, as its receiver reports it."""
 
     status: str
-    """The receiver's name of the status, such as `In Progress`."""
+    """The receiver's name for the status, such as `In Progress`."""
     is_open: bool
     resolution: str | None = None
-    """The receiver's reason why the object is closed, such as `Won't Do`."""
+    """The receiver's reason for closing the object, such as `Won't Do`."""
     version: str | None = None
-    """The receiver's version of the object, such as the time of its last change."""
+    """Identifies the object's version in the receiver, such as the time of its last change."""
     parent_id: str | None = None
-    """The ID of the object from which this object gets its status, such as the case of an alert."""
+    """The ID of the object from which this object gets its status, such as an alert's case."""
 
 
 class StatusMismatch(Vocabulary):

@@ -12,7 +12,7 @@ from tocsin.model.vocabulary import Severity, Vocabulary
 
 
 class Persona(Vocabulary):
-    """Audience of a session, which determines the depth and the contents of the report."""
+    """The audience of a session, which determines the depth and contents of the report."""
 
     ANALYST = "analyst"
     THREAT_HUNTER = "threat-hunter"
@@ -21,7 +21,7 @@ class Persona(Vocabulary):
 
 
 class Verdict(Vocabulary):
-    """Verdict of an investigation."""
+    """The verdict of an investigation."""
 
     MALICIOUS = "malicious"
     SUSPICIOUS = "suspicious"
@@ -54,7 +54,7 @@ _WORST = 100
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence with its evidence, such as `step:12` of the ledger or `incident:7`."""
+    """A sentence with its evidence, such as the ledger's `step:12` or `incident:7`."""
 
     text: str
     evidence: tuple[str, ...]
@@ -69,7 +69,8 @@ class Finding:
     """A finding of an investigation."""
 
     id: str
-    """The ID of the finding: `F1` for the first finding in the report, `F2` for the second."""
+    """The finding's ID: `F1` for the first finding in the report, `F2` for the second, and so
+    on."""
     kind: str
     """The rule that produced the finding, such as `shared-entity`."""
     title: str
@@ -82,24 +83,24 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """A part of the risk score."""
+    """A contribution to the risk score."""
 
     name: str
     points: float
-    """The points that this part adds to the score; negative if it reduces the score."""
+    """How many points it adds to the score; negative if it reduces the score."""
     statement: Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """An entry of the timeline."""
+    """An entry in the timeline."""
 
     at: datetime
     statement: Statement
     severity: Severity | None = None
-    """The severity of an incident or alert; None for any other entry."""
+    """The severity, if the entry is about an incident or alert; otherwise, None."""
     source: str
-    """The source, such as `provider:edge`."""
+    """Where the entry comes from, such as `provider:edge`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +112,8 @@ class EntityAssessment:
     internal: bool = False
     well_known: bool = False
     depth: int = 0
-    """The number of pivots that lead to the entity; 0 for entities in the query and in the
-    incidents of the query."""
+    """How many pivots lead to the entity; 0 for entities in the query and in the incidents that it
+    names."""
     incident_count: int = 0
     first_seen: datetime | None = None
     last_seen: datetime | None = None
@@ -130,30 +131,30 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Result of an investigation, with findings and gaps."""
+    """The result of an investigation, with its findings and gaps."""
 
     title: str
     query: str
     """The first message of the session."""
     persona: Persona
     window: Window
-    """The examined time range."""
+    """The time range that was examined."""
     verdict: Verdict
     confidence: Confidence
     risk_score: float
     """The sum of the contributions, limited to the range from 0 to 100."""
     summary: tuple[Statement, ...]
     reply: tuple[Statement, ...] = ()
-    """The reply to the last message of a continued session."""
+    """In a follow-up, the reply to the last message."""
     contributions: tuple[Contribution, ...] = ()
     timeline: tuple[TimelineEntry, ...] = ()
     findings: tuple[Finding, ...] = ()
     entities: tuple[EntityAssessment, ...] = ()
     relations: tuple[Relation, ...] = ()
     incidents: tuple[int, ...] = ()
-    """The examined incidents."""
+    """The incidents that were examined."""
     about: tuple[int, ...] = ()
-    """The incidents that the query names by their numbers."""
+    """The incidents that the query names by number."""
     techniques: tuple[str, ...] = ()
     """ATT&CK techniques, in the order of their tactics."""
     tactics: tuple[str, ...] = ()

@@ -45,8 +45,8 @@ _ORDER = {tactic: position for position, tactic in enumerate(TACTICS)}
 def parse_tactics(values: Iterable[str]) -> Iterator[str]:
     """Yield the IDs of the tactics in `values`, which are IDs or names, such as `InitialAccess`.
 
-    Names can have any case and separators, and the prefix `attack.` of Sigma. Unknown values yield
-    nothing.
+    Names can have any letter case and any separators, and can start with `attack.`, as in Sigma
+    rules. Unknown values are skipped.
     """
     for value in values:
         word = value.strip().lower().removeprefix("attack.")

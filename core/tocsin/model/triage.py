@@ -6,7 +6,7 @@ from tocsin.model.vocabulary import Vocabulary
 
 
 class IncidentDisposition(Vocabulary):
-    """Result of an incident's triage."""
+    """The result of an incident's triage."""
 
     TRUE_POSITIVE = "true-positive"
     BENIGN_TRUE_POSITIVE = "benign-true-positive"
@@ -16,11 +16,11 @@ class IncidentDisposition(Vocabulary):
 
 
 class MessageButton(Vocabulary):
-    """Button of a chat message with which people triage an incident."""
+    """A button in a chat message with which people triage an incident."""
 
     ACKNOWLEDGE = "acknowledge"
     ASSIGN = "assign"
-    """Assigns the incident to the person."""
+    """Assigns the incident to the person who presses the button."""
     TRUE_POSITIVE = IncidentDisposition.TRUE_POSITIVE.value
     BENIGN_TRUE_POSITIVE = IncidentDisposition.BENIGN_TRUE_POSITIVE.value
     FALSE_POSITIVE = IncidentDisposition.FALSE_POSITIVE.value

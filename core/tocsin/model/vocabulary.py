@@ -25,7 +25,7 @@ class Vocabulary(StrEnum):
 
 
 class Severity(Vocabulary):
-    """Severity of an incident, from least to most severe."""
+    """The severity of an incident, from least to most severe."""
 
     INFORMATIONAL = "Informational"
     LOW = "Low"
@@ -43,7 +43,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class IncidentStatus(Vocabulary):
-    """Status of an incident. `raw_status` contains the vendor's status."""
+    """The status of an incident. `raw_status` contains the vendor's status."""
 
     NEW = "New"
     ACTIVE = "Active"
@@ -51,7 +51,7 @@ class IncidentStatus(Vocabulary):
 
 
 class EntityKind(Vocabulary):
-    """Kind of an entity's value."""
+    """The kind of an entity."""
 
     IP = "ip"
     DOMAIN = "domain"

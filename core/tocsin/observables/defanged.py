@@ -24,12 +24,11 @@ _CLICKABLE = frozenset({EntityKind.DOMAIN, EntityKind.URL, EntityKind.EMAIL, Ent
 
 
 def defang(text: str) -> str:
-    """Return `text` with every address defanged, so that programs do not turn addresses into links.
+    """Return `text` with addresses defanged so that programs do not turn them into links.
 
     `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`; domains and email
-    addresses are treated the same way. Other words do not change. Bare IP addresses do not change
-    either: programs do not turn them into links, and people search for them. `refang` reverses the
-    change.
+    addresses are treated the same way. Other words do not change. Neither do bare IP addresses:
+    programs do not turn them into links, and people search for them. `refang` reverses the change.
     """
     return _WORD.sub(lambda found: _defang_word(found[0]), text)
 
@@ -49,7 +48,7 @@ def _is_clickable(word: str) -> bool:
 
 
 def refang(text: str) -> str:
-    """Return `text` with each defanged address restored; other text does not change.
+    """Return `text` with all defanged addresses restored; other text does not change.
 
     Restores the schemes `hxxp`, `meow` and `fxp`, and dots after a backslash. Also restores `.`,
     `:`, `::`, `://`, `@`, `dot` and `at` in any brackets, with or without spaces around them.

@@ -70,7 +70,7 @@ class EnvironmentSettings(BaseModel):
 
 
 class Environment:
-    """Identifies internal and well-known entities."""
+    """Tells which entities are internal or well known."""
 
     def __init__(self, settings: EnvironmentSettings | None = None) -> None:
         self._use(settings or EnvironmentSettings())
@@ -91,10 +91,11 @@ class Environment:
     def is_internal(self, entity: Entity) -> bool:
         """Return whether the entity belongs to the organization, based on its value.
 
-        This method evaluates an IP address, host or domain, the host of a URL, and the domain after
-        `@` of an email address, mailbox or user. Any other entity is not internal. An address is
-        internal if it is in an internal network. A name is internal if it is an internal domain or
-        below one, has no dot, or has a suffix of private networks, such as `.local` or `.internal`.
+        The answer depends on the IP address, host or domain itself, on the host in a URL, or on the
+        domain after the `@` in an email address, mailbox or user. Other entities are never
+        internal. An address is internal if it is in an internal network. A name is internal if it
+        is an internal domain or below one, does not contain a dot, or ends in a suffix for private
+        networks, such as `.local` or `.internal`.
         """
         place = _find_host(entity)
         if place is None:
@@ -109,9 +110,7 @@ class Environment:
         return "." not in name or is_local(name) or _is_below(name, self._internal_domains)
 
     def is_well_known(self, entity: Entity) -> bool:
-        """Return whether the entity is well known and insignificant, such as a public DNS
-        resolver.
-        """
+        """Return whether the entity is common and insignificant, such as a public resolver."""
         value = entity.value.lower()
         if value in well_known.VALUES or value in self._well_known_values:
             return True

@@ -27,7 +27,7 @@ class EntityPattern:
     """The pattern in its usual form, such as `198.51.100.0/24`, `198.51.100.1-198.51.100.9` or
     `web-*`."""
     kinds: tuple[EntityKind, ...]
-    """The kinds of entity that the pattern can match."""
+    """The entity kinds that the pattern can match."""
 
     @classmethod
     def parse(cls, text: str, kinds: Iterable[EntityKind] = _NAMES) -> EntityPattern:
@@ -49,12 +49,12 @@ class EntityPattern:
 
     @cached_property
     def bounds(self) -> tuple[_Address, _Address] | None:
-        """The first and the last address; None for names."""
+        """The first and last address; None for names."""
         return _parse_bounds(self.text)
 
     @cached_property
     def beginning(self) -> str:
-        """The prefix of every matching value, in lowercase; can be empty."""
+        """The prefix that all matching values share, in lowercase; can be empty."""
         if self.bounds is None:
             return self.text.partition("*")[0].lower()
         first, last = self.bounds

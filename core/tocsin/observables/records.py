@@ -19,10 +19,10 @@ TEXT_LIMIT: Final = 1_000_000
 def find_in_record(record: Mapping[str, Json], limit: int = DEFAULT_LIMIT) -> Observables:
     """Return the entities and techniques in a record, at most `limit` of them.
 
-    If the name of a field is known, such as `src_ip`, `TargetUserName` or `process.name`, the name
-    determines the kind of the value. Otherwise, the value determines the kind, as in
-    `find_observables`. The search covers 32 levels, 100,000 values and the first 1,000,000
-    characters of each text; `complete` is False if the record exceeds these limits.
+    A known field name, such as `src_ip`, `TargetUserName` or `process.name`, determines the kind of
+    the field's value. Otherwise, the value determines the kind, as in `find_observables`. The
+    search covers 32 levels, 100,000 values and the first 1,000,000 characters of each text;
+    `complete` is False if the record exceeds these limits.
     """
     collection = ObservableCollector(limit)
     _RecordReader(collection).read(record)

@@ -22,13 +22,14 @@ def make_finds(*found: Entity | str) -> Finds:
 
 
 class Observables(NamedTuple):
-    """The entities and techniques of a text or record, each once, in order of appearance."""
+    """The entities and techniques in a text or record, each once, in order of appearance."""
 
     entities: tuple[Entity, ...] = ()
     techniques: tuple[str, ...] = ()
     """ATT&CK IDs, such as T1059.001."""
     complete: bool = True
-    """False if results exceed the limit, or if the input exceeds the limits of the search."""
+    """Whether these are all results; False if there are more than the limit, or if the input
+    exceeds the limits of the search."""
 
 
 class ObservableCollector:

@@ -46,9 +46,9 @@ _THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     """Return the delay that a server requests, at most 24 hours, or None if it requests none.
 
-    The header `Retry-After` contains a number of seconds, or a date in any of the three forms of
-    RFC 9110 (sections 10.2.3 and 5.6.7). Fractions of a second are accepted, because some servers
-    send them. A past date is ignored. Without this header, the delay comes from
+    The `Retry-After` header contains a number of seconds or a date in any of the three forms that
+    RFC 9110 allows (sections 10.2.3 and 5.6.7). Fractions of a second are accepted, because some
+    servers send them. A past date is ignored. If this header is missing, the delay comes from
     `X-RateLimit-RetryAfter` (CrowdStrike), a time in seconds since 1970, or from
     `X-RateLimit-Reset` (Datadog), a number of seconds.
     """
@@ -127,8 +127,10 @@ _MAX_PATH = 80
 
 
 class ApiSettings(PluginSettings):
-    """Settings of an HTTP API client. In the list of base classes, put the settings of your
-    plugin's kind before `ApiSettings`.
+    """Settings for clients of an HTTP API.
+
+    In the list of base classes, put your plugin's kind of settings before `ApiSettings`, such as
+    `WindowedProvider.Settings`.
     """
 
     url: ServerUrl = Field(description="The API's base URL, such as https://siem.example.com.")
@@ -160,9 +162,7 @@ class ApiSettings(PluginSettings):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Result of a sign-in: the value of the `Authorization` header, and the time at which it
-    expires.
-    """
+    """Result of a sign-in: a value for the `Authorization` header, and when it expires."""
 
     authorization: str
     expires_at: datetime | None = None
@@ -174,7 +174,7 @@ class ApiResponse:
     """A complete, successful response."""
 
     json: Json
-    """The decoded body; None if the body is empty."""
+    """The decoded body; None if it is empty."""
     status: int
     """The status code, from 200 to 299."""
     headers: Mapping[str, str]
@@ -184,9 +184,9 @@ class ApiResponse:
 
 
 class Api:
-    """Sends requests to one server, below its base URL.
+    """Client for a server's HTTP API, which sends requests to URLs below the base URL.
 
-    `Api` calls `sign_in` before the first request, and before any other request if the grant
+    `Api` calls `sign_in` before the first request, and again before a later request if the grant
     expires within a minute. If a response has status 401, `Api` calls `sign_in` and sends the
     request once more. In `sign_in`, send requests with `signed=False`.
     """
@@ -205,7 +205,7 @@ class Api:
         self._signing_in = asyncio.Lock()
 
     async def get(self, path: str, **query: Any) -> ApiResponse:
-        """Send a GET request, and return the response.
+        """Send a GET request and return the response.
 
         Query parameters that are None are omitted.
         """
@@ -222,10 +222,10 @@ class Api:
         headers: Mapping[str, str] | None = None,
         signed: bool = True,
     ) -> ApiResponse:
-        """Send a request, and return a successful response, whose body is JSON or empty.
+        """Send a request and return a successful response, whose body is JSON or empty.
 
         `path` starts with a slash, or is a URL below the base URL, such as a link to the next page.
-        For any other URL, raises `Broken`, so that no other server receives the grant.
+        For any other URL, raises `Broken`, so that the grant is never sent to another server.
 
         The request fails with one of these errors:
 

@@ -31,11 +31,11 @@ S = TypeVar("S", bound="PushProvider.Settings", default=Any)
 
 
 class PushProvider(Provider[S]):
-    """Base class of providers that receive pushed incidents; implement `unpack`.
+    """Base class for providers that receive pushed incidents; implement `unpack`.
 
     A signature is valid for five minutes before and after its timestamp. During this time, an
-    attacker can replay an intercepted request. A replay creates no second incident, because Tocsin
-    stores incidents by their IDs.
+    attacker can replay an intercepted request. This does not create a second incident, because
+    Tocsin identifies incidents by their IDs.
     """
 
     class Settings(Provider.Settings):
@@ -93,10 +93,10 @@ class PushProvider(Provider[S]):
             yield page
 
     async def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
-        """Authenticate a request, and yield its incidents.
+        """Authenticate a request and yield its incidents.
 
-        If neither the token nor the signature is valid, raises `CredentialsRefused` before it
-        parses the body. Exceptions of `unpack` propagate.
+        If neither the token nor the signature is valid, raises `CredentialsRefused` before the body
+        is parsed. Exceptions from `unpack` propagate.
         """
         if not (self._shows_token(request.headers) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)
@@ -108,8 +108,8 @@ class PushProvider(Provider[S]):
     def is_authentic(self, headers: Mapping[str, str]) -> bool | None:
         """Authenticate a request by its token.
 
-        Returns None if the request has a signature instead of a token, because a signature can be
-        verified only together with the body.
+        Returns None if the request has a signature instead of a token, because verifying a
+        signature requires the body.
         """
         if self._shows_token(headers):
             return True
@@ -117,14 +117,14 @@ class PushProvider(Provider[S]):
 
     @abstractmethod
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
-        """Parse the body of a request; raises `Refused` if the body is invalid.
+        """Parse a request body; raises `Refused` if it is invalid.
 
-        Use `received_at` as the time of incidents without a time. The request can be hours old,
-        because an intake can keep requests until the database is available.
+        For incidents without a time, use `received_at`. The request can be hours old, because an
+        intake can keep requests until the database is available.
 
-        Returns the contents in batches, and Tocsin stores each batch in a separate transaction. A
-        generator keeps only one batch in memory. This method runs in a thread, because large bodies
-        take time.
+        Returns the contents in batches. Tocsin stores each batch in a separate transaction. If you
+        return a generator, only one batch is in memory at a time. This method runs in a thread,
+        because large bodies take time to parse.
         """
 
     def _shows_token(self, headers: Mapping[str, str]) -> bool:

@@ -43,11 +43,11 @@ WindowStep = tuple[WindowCursor, Page]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """One page of records, as the SIEM returned it."""
+    """One page of records as the SIEM returned it."""
 
     records: Sequence[Mapping[str, Json]]
     next_token: Json = None
-    """The token of the next page; None on the last page."""
+    """The token for the next page; None on the last page."""
     server_time: datetime | None = None
     """The current time according to the SIEM's clock; None if unknown."""
 
@@ -62,9 +62,7 @@ class WindowSource(RecordSource, Protocol):
         ...
 
     def longest_window(self, stream: str) -> timedelta | None:
-        """Return the longest time that one query covers in addition to `overlap`; None for no
-        limit.
-        """
+        """Return how much time one query can cover in addition to `overlap`; None for no limit."""
         ...
 
 

@@ -35,15 +35,15 @@ S = TypeVar("S", bound="WindowedProvider.Settings", default=Any)
 
 
 class WindowedProvider(Provider[S]):
-    """Base class of providers that query changes in time windows.
+    """Base class for providers that ask their SIEM for the changes in a time window.
 
-    Both ends of a window stay fixed until the last page of the window is stored. Windows overlap,
-    so that the provider misses no simultaneous or late changes. The provider compares the contents
-    of records, and skips a record that it has already returned with the same content.
+    Both ends of a window stay fixed until the window's last page is stored. Windows overlap so that
+    the provider does not miss simultaneous or late changes. The provider compares the contents of
+    records and skips a record that it has already returned with the same content.
 
-    If two consecutive reads fail with `Broken`, the next read splits the window until it finds the
-    seconds that cannot be read. If other seconds can be read, the provider reports the failing
-    seconds as lost and continues. Tocsin retries lost seconds later, as a backfill.
+    If two reads in a row fail with `Broken`, the next read splits the window until it finds the
+    seconds that cannot be read. If other seconds can be read, the provider reports the failing ones
+    as lost and continues. Tocsin retries lost seconds later, as a backfill.
     """
 
     class Settings(Provider.Settings):
@@ -88,7 +88,7 @@ class WindowedProvider(Provider[S]):
             return given
 
     page_size: ClassVar[int] = 100
-    """The number of records per page."""
+    """How many records to request per page."""
 
     def __init__(self, settings: S, tools: Any) -> None:
         """Store the settings and tools; perform no I/O."""
@@ -100,8 +100,8 @@ class WindowedProvider(Provider[S]):
         """Return a page of the records that changed in the SIEM within the window.
 
         `token` is None for the first page, then the `next_token` of the previous page. Request
-        `limit` records, in ascending order of change time if the SIEM supports that. The ends of
-        the window are whole seconds. Raises the same errors as `Api.request`. Never return
+        `limit` records, ordered by change time (oldest first) if the SIEM supports that. Both ends
+        of the window are whole seconds. Raises the same errors as `Api.request`. Never return
         incomplete results.
         """
 
@@ -109,32 +109,30 @@ class WindowedProvider(Provider[S]):
     def to_incident(self, record: Mapping[str, Json]) -> Incident | None:
         """Return the incident for a record, or None to ignore the record.
 
-        If the record is invalid, raise ValueError with the reason. Tocsin then quarantines the
-        record.
+        If the record is invalid, raise ValueError with the reason. Tocsin then quarantines it.
         """
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return the part of a record that changes only with the incident; by default, the whole
-        record.
+        """Return the part of a record that changes only when the incident changes.
 
-        Omit members that differ in every response, such as a search score or a remaining time.
-        Otherwise, each read stores all records in the overlap again.
+        By default, returns the whole record. Omit members that differ in every response, such as a
+        search score or a remaining time. Otherwise, each read stores all records in the overlap
+        again.
         """
         return record
 
     def longest_window(self, stream: str) -> timedelta | None:  # noqa: ARG002
-        """Return the longest time that one query covers in addition to `overlap`; None for no
-        limit.
+        """Return how much time one query can cover in addition to `overlap`; None for no limit.
 
         With None, one query covers the whole time since the previous read, even after an outage.
-        Return None only if the API can page through any number of records, and if a long query
-        costs the SIEM no more than several short queries.
+        Return None only if the API can page through any number of records, and if one long query
+        does not cost the SIEM more than several short ones.
         """
         longest: timedelta = self.settings.longest_window
         return longest
 
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
-        """Return the incident with details that the list lacks, such as its entities.
+        """Return the incident with details that are not in the list, such as its entities.
 
         Tocsin calls this method only for new versions of incidents. After `TryLater` or
         `Misconfigured`, the read ends, and the next read continues with this incident. After any
@@ -158,7 +156,7 @@ class WindowedProvider(Provider[S]):
     async def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield the changes from `position` up to the time `until`, minus `settle_delay`."""
+        """Yield the changes from `position` until `settle_delay` before the time `until`."""
         settings = self.settings
         reader = self._reader(stream)
         end = floor_to_second(until + reader.lead - settings.settle_delay)
@@ -173,7 +171,7 @@ class WindowedProvider(Provider[S]):
     async def backfill(
         self, stream: str, position: Mapping[str, Any] | None, window: Window
     ) -> AsyncGenerator[Page, None]:
-        """Yield the incidents whose last change is in a past window."""
+        """Yield the incidents that were last changed in a past window."""
         cursor = WindowCursor.exactly(window.start) if position is None else decode_cursor(position)
         reader, end = self._reader(stream, past=True), ceil_to_second(window.end)
         async with aclosing(reader.pages(cursor, end, SECOND)) as pages:

@@ -36,7 +36,7 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True)
 class RecordContract:
-    """The fields of one kind of record that a provider's mapping needs, with their types.
+    """The fields that a provider's mapping needs in one kind of record, with their types.
 
     Paths are dotted and ignore lists: `items.name` is the name of each item. The types are
     `string`, `number`, `boolean`, `object`, `null` and `any`. A type with `[]` is a list, and `|`
@@ -44,13 +44,13 @@ class RecordContract:
     """
 
     required: Mapping[str, str]
-    """Fields that every record has."""
+    """The fields that every record has."""
     optional: Mapping[str, str] = field(default_factory=dict)
-    """Fields that only some records have."""
+    """The fields that only some records have."""
     fields: Mapping[str, FieldSpec] = field(init=False, repr=False)
     """Every field by its path."""
     holders: frozenset[str] = field(init=False, repr=False)
-    """The paths of objects that contain fields."""
+    """The paths of the objects that contain fields."""
 
     def __post_init__(self) -> None:
         if twice := sorted(self.required.keys() & self.optional.keys()):
