@@ -183,7 +183,7 @@ async def test_a_replay_during_a_retry_sends_it_at_once_and_not_twice(station, r
     await station.database.write(replay_delivery, waiting["id"], station.clock.now())
     station.wake()
     await until(lambda: len(receiver.oracle.arrivals) == 2)
-    with pytest.raises(NotReplayableError, match="it is being attempted now"):
+    with pytest.raises(NotReplayableError, match="an attempt is in progress"):
         await station.database.write(replay_delivery, waiting["id"], station.clock.now())
     goes_on.set()
     await account(station.database, receiver.oracle)

@@ -16,7 +16,7 @@ from tocsin.store.tables import coverage, providers, stream_positions
 STALL_TOLERANCE = timedelta(hours=1)
 """How long a read can be overdue before a time-based stream counts as stalled."""
 MAX_MISSED_READS = 3
-"""The same limit for streams that are rarely read, as a number of read intervals."""
+"""How many read intervals can pass before a rarely read stream counts as stalled."""
 REMOVED_PROVIDER_WINDOW = timedelta(days=7)
 """How long reports contain the streams of a removed provider."""
 

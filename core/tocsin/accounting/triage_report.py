@@ -12,7 +12,7 @@ from tocsin.model import IncidentDisposition
 from tocsin.store.tables import incident_changes, incident_triage, incidents
 
 _SKEW = timedelta(hours=1)
-"""Upper bound by which a node whose clock is behind can set `updated_at` back."""
+"""The most by which a node whose clock is behind can set `updated_at` back."""
 
 
 def summarize_triage(connection: Connection, period: Period) -> dict[str, Any]:

@@ -239,7 +239,7 @@ def _list_problems(error: ValidationError, kind: type[Channel]) -> Iterator[Dest
 
 
 def _place_problems(kind: type[Channel], problems: Iterable[str]) -> Iterator[DestinationProblem]:
-    """Yield the plugin's problems, each at the setting whose name begins its text, if any."""
+    """Yield the plugin's problems, each at the setting that its text begins with, if any."""
     for problem in problems:
         field, _, message = problem.partition(": ")
         is_named = field in kind.Settings.model_fields

@@ -18,13 +18,13 @@ from tocsin.store.tables import EPOCH, deliveries, destinations
 FRESH = timedelta(milliseconds=500)
 """Maximum age of a loaded destination for claims and attempts."""
 FRESH_WHILE_HELD = timedelta(seconds=15)
-"""The same while it is held, unless it is reported to have work, as after it was resumed."""
+"""The same limit while the destination is held; `expire` ends it early, as after a resume."""
 _MINUTE = timedelta(minutes=1)
 _LONGEST_DEBT = timedelta(minutes=1)  # more than the clocks of nodes differ
 
 
 IsClaimable = Callable[[bool], Awaitable[bool]]
-"""Returns whether a delivery can be claimed; with True, deliveries count before they are due."""
+"""Returns whether a delivery can be claimed; with True, also one that is not due yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class DeliveryRateLimiter:
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether claims do not need a permit, as far as is known."""
+        """Whether, as far as this node knows, claims do not need a permit."""
         is_held = self.destination.health.held_until is not None
         return self._gathering is None and self._interval is None and not is_held
 

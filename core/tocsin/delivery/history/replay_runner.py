@@ -50,7 +50,7 @@ def replay_delivery(connection: Connection, delivery_id: str, now: datetime) -> 
     if row["destination_state"] == DestinationState.DELETED:
         raise NotReplayableError(f"its destination {destination} was deleted")
     if row["lease"] is not None and row["due_at"] > now:
-        raise NotReplayableError("it is being attempted now")
+        raise NotReplayableError("an attempt is in progress")
     delivery = update(deliveries).where(deliveries.c.id == delivery_id)
     connection.execute(delivery.values(requeue_values(now)))
     announce(connection, queue_topic(destination))

@@ -125,7 +125,7 @@ class DeliveryQueue:
     async def has_claimable(
         self, destination: str, now: datetime, *, in_order: bool = False, early: bool = False
     ) -> bool:
-        """Return whether a claim would find a delivery; only reads, so writers do not wait."""
+        """Return whether a claim would find a delivery, without making writers wait."""
         return await self._database.lookup(
             _has_claimable, destination, now, in_order=in_order, early=early
         )

@@ -25,7 +25,7 @@ def hold_pending_deliveries(connection: Connection, reason: str, now: datetime) 
 def release_restored_deliveries(
     connection: Connection, destination: str | None, now: datetime
 ) -> int:
-    """Make due the deliveries that a restore put on hold, and return their number."""
+    """Release the deliveries that a restore put on hold, and return their number."""
     condition = is_stored_as(ON_HOLD) & deliveries.c.reason.startswith(RESTORED)
     if destination is not None:
         condition &= deliveries.c.destination == destination

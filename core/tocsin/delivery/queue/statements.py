@@ -99,7 +99,7 @@ SELECT_CLAIMABLE = {
     for in_order in (False, True)
     for early in (False, True)
 }
-"""Whether a claim would find anything; does not write."""
+"""Queries that show whether a claim would find a delivery."""
 SELECT_READY = select(destinations.c.name).where(
     is_in(destinations.c.name, "names"),
     destinations.c.state == DestinationState.ACTIVE,

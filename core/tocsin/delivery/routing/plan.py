@@ -178,7 +178,7 @@ class RoutingPlan:
 
 
 def find_offered(connection: Connection, routed: Sequence[Event]) -> frozenset[tuple[str, str]]:
-    """Return the deliveries that already exist: of rerouted events, to observer plugins."""
+    """Return the events' existing deliveries; observer plugins already have rerouted events."""
     query = select(deliveries.c.event_id, deliveries.c.destination)
     ids = [event.id for event in routed]
     return frozenset(map(tuple, connection.execute(query.where(deliveries.c.event_id.in_(ids)))))

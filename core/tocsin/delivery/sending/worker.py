@@ -29,7 +29,7 @@ POLL = timedelta(seconds=1)
 IDLE_POLL = HEARTBEAT
 """How often an idle worker looks for work itself; the pool looks every second for all workers."""
 AHEAD = 8
-"""Attempts per concurrent slot whose results are not stored: a crash repeats no more than these."""
+"""Maximum number of unstored results per concurrent slot; a crash repeats only these attempts."""
 _LEAST_CLAIMS, _MOST_CLAIMS = 8, 32  # per concurrent slot
 _STOCK_SECONDS = 0.25  # claims last about as long, within these limits
 _FASTEST = 0.001  # seconds of an attempt, for the same

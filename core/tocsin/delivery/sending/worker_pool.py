@@ -120,7 +120,7 @@ class WorkerPool:
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a worker that routing can lease deliveries to makes room fast."""
+        """Whether routing can lease deliveries to a worker whose receiver responds fast."""
         return any(running.worker.is_prompt for running in self._running.values())
 
     async def wait_for_free(self, patience: timedelta) -> dict[str, Worker]:

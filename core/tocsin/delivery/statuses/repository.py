@@ -137,7 +137,7 @@ _READ_SOON = (
 def mark_due(
     connection: Connection, destination: str, remote_ids: Sequence[str], now: datetime
 ) -> int:
-    """Have these objects' statuses read as soon as possible; return how many are read earlier.
+    """Make these objects' statuses due as soon as possible; return how many changed.
 
     `remote_ids` can also contain the IDs of the objects' parents, such as the cases of alerts.
 

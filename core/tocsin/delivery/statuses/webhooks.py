@@ -49,7 +49,7 @@ class WebhookInbox:
             raise CredentialsRefused("the webhook could not be parsed") from None
 
     async def mark_due(self, name: str, remote_ids: Sequence[str]) -> int:
-        """Have the statuses of these objects read; return how many are read earlier."""
+        """Make these objects' statuses due as soon as possible; return how many changed."""
         if not remote_ids:
             return 0
         return await self._database.write(mark_due, name, remote_ids, self._clock.now())
