@@ -61,7 +61,7 @@ class AbuseIpDbSettings(Enricher.Settings, ApiSettings):
 
 
 class AbuseIpDb(Enricher[AbuseIpDbSettings]):
-    """Abuse reports of IP addresses.
+    """Looks up abuse reports about IP addresses.
 
     The score is AbuseIPDB's abuse confidence. Settings define the thresholds for malicious and
     suspicious; an address on AbuseIPDB's whitelist is benign.

@@ -14,7 +14,7 @@ _SHOWN_TECHNIQUES = 3
 
 
 class Attack(Enricher):
-    """Techniques of the latest incidents with an entity, and their tactics.
+    """Lists the techniques and tactics of the latest incidents that involve an entity.
 
     It is not `standing`, because investigations always read the techniques of their incidents.
     """

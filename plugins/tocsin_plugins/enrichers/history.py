@@ -9,7 +9,7 @@ from tocsin import Enricher, Enrichment, Entity, EntityKind, Sighting
 
 
 class HistoryEnricher(Enricher):
-    """Number of incidents with an entity, and the latest ones."""
+    """Counts the incidents that involve an entity, and lists the latest ones."""
 
     name = "history"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)

@@ -51,7 +51,7 @@ class ListsSettings(Enricher.Settings):
 
 
 class Lists(Enricher[ListsSettings]):
-    """A list from a CSV or STIX 2.1 file."""
+    """Looks up entities in a list from a CSV or STIX 2.1 file."""
 
     name = "lists"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)

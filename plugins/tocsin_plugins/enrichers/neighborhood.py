@@ -25,7 +25,7 @@ _SHOWN = 20
 
 
 class NeighborhoodEnricher(Enricher):
-    """Related entities, and the other incidents that involve them."""
+    """Finds related entities, and the other incidents that involve them."""
 
     name = "neighbourhood"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(EntityKind)

@@ -68,7 +68,7 @@ class NetworksSettings(Enricher.Settings):
 
 
 class Networks(Enricher[NetworksSettings]):
-    """Owners of addresses, from `owners`, and the purpose of special ranges, from RFCs."""
+    """Shows who owns an address, according to `owners`, or what its range is reserved for."""
 
     name = "networks"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})
@@ -98,14 +98,16 @@ class Networks(Enricher[NetworksSettings]):
             facts |= {"owner": owner, "network": str(owned)}
         if special:
             purpose, rfc = SPECIAL[special]
-            clauses.append(f"is reserved for {purpose} ({special}, {rfc})")
+            clauses.append(f"reserved for {purpose} ({special}, {rfc})")
             facts |= {"reserved_for": purpose, "reserved_range": str(special), "rfc": rfc}
         return _build_enrichment(entity, clauses, facts) if clauses else None
 
 
 def _build_enrichment(entity: Entity, clauses: list[str], facts: dict[str, str]) -> Enrichment:
     tags = (("owned",) if "owner" in facts else ()) + (("reserved",) if "rfc" in facts else ())
-    return Enrichment(entity=entity, summary=f"It {' and '.join(clauses)}", tags=tags, facts=facts)
+    text = "; ".join(clauses)
+    summary = f"{text[:1].upper()}{text[1:]}"
+    return Enrichment(entity=entity, summary=summary, tags=tags, facts=facts)
 
 
 def _most_specific_first(networks: Iterable[_Network]) -> list[_Network]:

@@ -42,7 +42,7 @@ class GreyNoiseSettings(Enricher.Settings, ApiSettings):
 
 
 class GreyNoise(Enricher[GreyNoiseSettings]):
-    """Internet scanners and common services among IPv4 addresses.
+    """Identifies internet scanners and common services among IPv4 addresses.
 
     The disposition is GreyNoise's classification; an address of a common business service (RIOT) is
     benign. There is no score, and no data about IPv6 addresses.

@@ -107,7 +107,8 @@ class DefaultInvestigator(Investigator[InvestigatorSettings]):
             names_networks=examiner.sources.names_networks,
         )
         text = (
-            f"The risk score is {score:g} of 100: {verdict.value}, {confidence.value} confidence."
+            f"The risk score is {score:g} out of 100, and the verdict is {verdict.value} with "
+            f"{confidence.value} confidence."
         )
         evidence = sort_references(list_evidence(part.statement for part in parts))
         return Conclusion(

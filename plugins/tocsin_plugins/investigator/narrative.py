@@ -118,7 +118,8 @@ def describe_pass(case: CaseFile, record: IncidentRecord) -> Iterator[Statement]
     provider = name_source(f"provider:{record.provider}")
     for text, reference in texts.items():
         if clause := find_pass_clause(text):
-            yield state(f"{provider} allowed the activity: “{shorten(clause, 160)}”", reference)
+            passed = f"{provider} reports that the activity was allowed: “{shorten(clause, 160)}”"
+            yield state(passed, reference)
             return
 
 

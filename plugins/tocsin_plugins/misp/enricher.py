@@ -46,7 +46,7 @@ class MispSettings(Enricher.Settings, ApiSettings):
 
 
 class Misp(Enricher[MispSettings]):
-    """MISP attributes with an entity's value.
+    """Looks up MISP attributes that contain an entity's value.
 
     The entity is malicious if an attribute is marked for detection (`to_ids`), and unknown if all
     are only context. There is no score. Attributes on MISP's warning lists do not count.

@@ -58,7 +58,7 @@ class RdapSettings(Enricher.Settings, ApiSettings):
 
 
 class Rdap(Enricher[RdapSettings]):
-    """Registration data of domains, and of the networks of addresses.
+    """Looks up the registration data of domains, and of the networks that contain addresses.
 
     A domain that was registered less than `new_for` ago is suspicious; everything else is unknown,
     because a registration says nothing about intent. There is no score.

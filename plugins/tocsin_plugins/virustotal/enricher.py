@@ -57,7 +57,7 @@ class VirusTotalSettings(Enricher.Settings, ApiSettings):
 
 
 class VirusTotal(Enricher[VirusTotalSettings]):
-    """Scanner verdicts of VirusTotal.
+    """Looks up what VirusTotal's scanners say about an entity.
 
     The score is the percentage of scanners that flag the entity as malicious or suspicious. The
     entity is malicious if at least `malicious_from` scanners return `malicious`, suspicious if any

@@ -50,7 +50,7 @@ _NOTHING = object()
 
 
 class Webhook(Channel[WebhookSettings]):
-    """Posts each event with signatures; by default, any 2xx response confirms the delivery."""
+    """Posts each event as a signed request; by default, any 2xx response confirms the delivery."""
 
     async def start(self) -> None:
         """Raise `Misconfigured` if Tocsin can never send requests to the URL."""

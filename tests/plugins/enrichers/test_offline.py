@@ -281,7 +281,7 @@ class TestNetworks:
             "Lab",
         ]
         assert said[0].summary == (
-            "It belongs to Berlin office (10.1.0.0/16) and is reserved for private use "
+            "Belongs to Berlin office (10.1.0.0/16); reserved for private use "
             "(10.0.0.0/8, RFC 1918)"
         )
 

@@ -112,7 +112,7 @@ async def test_an_event_of_another_provider_with_the_same_identifier_is_another(
 async def test_what_the_siem_let_pass_is_no_block():
     record = replace(BRUTE_FORCE, description="Suricata allowed this TCP traffic.")
     report, _ = await investigate(World(incidents=[record]), "#1")
-    assert says(report.summary, "Provider edge allowed the activity: “Suricata allowed this TCP")
+    assert says(report.summary, "Provider edge reports that the activity was allowed: “Suricata")
     assert "Block the address 203.0.113.5." in advised(report)
 
 

@@ -89,7 +89,7 @@ class PluginKind(ResponseModel):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "section": "destinations",
         "name": "Webhook",
-        "summary": "Posts each event with signatures; by default, any 2xx response confirms "
+        "summary": "Posts each event as a signed request; by default, any 2xx response confirms "
         "the delivery.",
         "streams": [],
     }
@@ -143,7 +143,7 @@ class ChannelItem(ResponseModel):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "plugin": "webhook",
-        "summary": "Posts each event with signatures; by default, any 2xx response confirms "
+        "summary": "Posts each event as a signed request; by default, any 2xx response confirms "
         "the delivery.",
     }
 

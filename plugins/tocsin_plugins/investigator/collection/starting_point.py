@@ -160,7 +160,10 @@ async def _add_matching(client: BoundedQueryClient, case: CaseFile, provider: st
         found = await _matches(client, case, scope.words)
         if found:
             words = join_names(scope.words, 10)
-            text = f"no incident matches all of the words {words}, but some match part of them"
+            text = (
+                f"no incident matches all of the words {words}, but some incidents match at least "
+                "one of them"
+            )
             case.gaps.append(state(text, client.last_step))
     numbers = [int(id_) for id_ in found if id_.isdecimal()][: client.bounds.incidents]
     if not numbers:

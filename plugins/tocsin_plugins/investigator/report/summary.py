@@ -133,7 +133,7 @@ def _list_actions(conclusion: Conclusion) -> Iterator[Statement]:
             conclusion.scored,
         )
     elif not every:
-        yield state("no finding calls for an action", conclusion.scored)
+        yield state("no finding calls for action", conclusion.scored)
 
 
 def _find_main_part(conclusion: Conclusion) -> Contribution | None:

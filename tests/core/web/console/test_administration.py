@@ -212,7 +212,7 @@ async def test_plugins_are_told_apart_by_whether_they_are_enabled(person):
 
 async def test_a_plugin_tells_its_settings(person):
     text = await person.text(f"{PLUGINS}/webhook")
-    assert "Posts each event with signatures" in text
+    assert "Posts each event as a signed request" in text
     assert "secret_url secret" in text
     assert "Settings common to all destinations" in text
 

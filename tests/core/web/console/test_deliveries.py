@@ -199,7 +199,7 @@ async def test_a_replay_of_part_of_what_is_shown_is_not_offered(person, write):
     await write(add_delivery)
     for query in ("", "?state=pending", "?state=dead&subject=incident:1"):
         text = await person.text(f"/deliveries{query}")
-        assert "To resend several deliveries at once, filter by one of the states gave up" in text
+        assert "filter by one of these states: gave up" in text
         assert "Resend all 1" not in text
 
 

@@ -103,7 +103,7 @@ async def test_a_viewer_is_not_led_to_a_form(viewer):
 
 async def test_one_is_set_up_by_a_form_of_its_channels_settings(api, person):
     text = await person.text(NEW)
-    assert "Posts each event with signatures" in text
+    assert "Posts each event as a signed request" in text
     assert "Enter one value per line" in text
     assert "<code>secret_url</code> is required." in await person.html(NEW)
     text = await person.submit(NEW, NEW, **FORM, **{"choices.events": "schedule-disabled"})

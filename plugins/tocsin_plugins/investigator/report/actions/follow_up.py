@@ -127,7 +127,7 @@ def _clarify_record(conclusion: Conclusion, record: IncidentRecord) -> Action:
         else f"check in {name_source(f'provider:{record.provider}')}"
     )
     what = f"whether the activity in incident {record.number} is expected"
-    reason = state("no finding explains it", *cite_incidents([record]))
+    reason = state("no finding explains the activity", *cite_incidents([record]))
     return build_action(conclusion, f"{who} {what}", reason)
 
 
