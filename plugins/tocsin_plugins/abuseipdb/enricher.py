@@ -50,13 +50,13 @@ class AbuseIpDbSettings(Enricher.Settings, ApiSettings):
         default=75,
         ge=1,
         le=_WORST,
-        description="Lowest abuse confidence at which an address counts as malicious.",
+        description="Lowest abuse confidence score at which an address is rated as malicious.",
     )
     suspicious_from: int = Field(
         default=25,
         ge=1,
         le=_WORST,
-        description="Lowest abuse confidence at which an address counts as suspicious.",
+        description="Lowest abuse confidence score at which an address is rated as suspicious.",
     )
 
 
@@ -99,7 +99,7 @@ class AbuseIpDb(Enricher[AbuseIpDbSettings]):
             return None
         report = object_field(answer, "data")
         if number_field(report, "abuseConfidenceScore") is None:
-            raise Broken("GET /check: the response has no abuse confidence")
+            raise Broken("GET /check: the response has no abuse confidence score")
         return report
 
     def _enrich_entity(self, entity: Entity, report: Mapping[str, Any]) -> Enrichment:

@@ -29,7 +29,7 @@ def read_csv(content: bytes) -> ListIndex:
         except ValueError as error:
             skipped, reason = skipped + 1, error
     if skipped and not entries:
-        raise ValueError(f"none of its {skipped} lines is usable; last error: {reason}")
+        raise ValueError(f"no usable line ({skipped} skipped); last error: {reason}")
     return ListIndex(entries, skipped)
 
 

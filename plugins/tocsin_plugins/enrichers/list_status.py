@@ -93,7 +93,7 @@ def measure_lists(objects: Mapping[str, Any]) -> Sequence[Metric]:
     return [
         Metric(
             name="list_entries",
-            description="Entries of a list that have not expired",
+            description="List entries that have not expired",
             value=one.entries - one.expired,
             labels={"list": one.name},
         )

@@ -46,7 +46,8 @@ class ListsSettings(Enricher.Settings):
         "Otherwise, the format is CSV. Tocsin reloads the file when it changes."
     )
     list: Annotated[Literal["allow", "deny", "watch"], BeforeValidator(_lower)] = Field(
-        description="Meaning of the list: allow, deny or watch."
+        description="How the enricher rates entities on the list: allow (benign), deny (malicious) "
+        "or watch (suspicious)."
     )
 
 

@@ -87,7 +87,7 @@ def parse_comparisons(pattern: str) -> Iterator[tuple[EntityKind, str]]:
         if not joined:
             break
         position = joined.end()
-    raise ValueError(f"not a simple pattern: {pattern!r:.100}")
+    raise ValueError(f"unsupported pattern (only comparisons joined by OR): {pattern!r:.100}")
 
 
 def _read_comparison(expression: str) -> Iterator[tuple[EntityKind, str]]:

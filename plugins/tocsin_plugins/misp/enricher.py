@@ -41,7 +41,7 @@ class MispSettings(Enricher.Settings, ApiSettings):
     )
     api_key: SecretStr = Field(description="Authentication key of a user with read access.")
     only_published: bool = Field(
-        default=True, description="Whether to use only attributes of published events."
+        default=True, description="Whether to use only attributes from published events."
     )
 
 
@@ -120,7 +120,7 @@ class Misp(Enricher[MispSettings]):
         tags = list(dict.fromkeys(tag for attribute in ordered for tag in _tag_names(attribute)))
         first = next(iter(events.values()), {"info": None, "id": None})
         count = len(events)
-        extent = "In one event" if count == 1 else f"In {count} events"
+        extent = "Found in one event" if count == 1 else f"Found in {count} events"
         marked = "marked for detection" if detects else "for context only"
         named = f" (latest event: {first['info']})" if first["info"] else ""
         return Enrichment(

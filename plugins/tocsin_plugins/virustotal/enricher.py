@@ -52,7 +52,8 @@ class VirusTotalSettings(Enricher.Settings, ApiSettings):
     malicious_from: int = Field(
         default=3,
         ge=1,
-        description="How many scanners must return `malicious` to rate an entity as malicious.",
+        description="How many scanners must return `malicious` for the enricher to rate an entity "
+        "as malicious.",
     )
 
 

@@ -176,7 +176,9 @@ class TestMisp:
         ]
         [said] = await make(Misp, **vendor.settings).enrich([ADDRESS])
         assert said.disposition is BAD
-        assert said.summary == "In one event, marked for detection (latest event: Phishing wave)"
+        assert (
+            said.summary == "Found in one event, marked for detection (latest event: Phishing wave)"
+        )
         assert (said.tags, said.techniques) == (("tlp:amber",), ("T1566.001",))
         assert said.link == f"{vendor.url}/events/view/7"
         assert said.facts["comments"] == ["C2"]
