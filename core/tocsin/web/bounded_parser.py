@@ -1,4 +1,4 @@
-"""Parser of requests that bounds the size of a header, and the number of small chunks of a body."""
+"""Request parser that limits the size of a header and the number of small chunks in a body."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 MAX_HEADER = 64 * 1024
-"""The most bytes of a header."""
+"""Maximum size of a header, in bytes."""
 MAX_FRAMING = 8 * 1024
-"""The most bytes around the chunks of a body, beside those that its size allows."""
+"""How many bytes of framing any chunked body can have; larger bodies can have more."""
 _BODY_PER_FRAMING = 6
-"""The bytes of body that allow one more byte of framing: chunks of 40 bytes or more."""
+"""How many bytes of body permit one more byte of framing (enough for chunks of 40 bytes)."""
 _SLICE = 4 * 1024
-"""The most bytes of chunks that are parsed before their size is judged."""
+"""How many bytes of a chunked body are parsed before their framing is checked."""
 
 _Messages = Sequence[tuple[Any, StreamReader]]
 _Parsed = tuple[_Messages, bool, bytes]
@@ -24,14 +24,14 @@ _NOTHING: _Parsed = ((), False, b"")
 
 
 class HeaderTooLong(BadHttpMessage):
-    """A header that is too large in all."""
+    """A header whose total size is too large."""
 
 
 class BoundedParser:
-    """Wraps the parser of a connection, and refuses requests that are mostly framing.
+    """Wraps a connection's parser and refuses requests that consist mostly of framing.
 
-    Otherwise, any client could keep the parser busy with chunks of one byte, and fill memory with
-    headers that never end.
+    Otherwise, any client could keep the parser busy with one-byte chunks or fill the memory with
+    an endless header.
     """
 
     def __init__(self, parser: Any, protocol: RequestHandler) -> None:
@@ -47,10 +47,10 @@ class BoundedParser:
         self.set_upgraded = parser.set_upgraded
 
     def feed_data(self, data: bytes) -> _Parsed:
-        """Parse data; raises HeaderTooLong, and ends a body of small chunks with an error.
+        """Parse data; raises HeaderTooLong, or ends a body of small chunks with an error.
 
-        While the body of a request waits to be read, data are kept: a parser that has paused would
-        count them as framing. `feed_data(b"")` continues.
+        While a request's body waits to be read, this method keeps new data unparsed, because a
+        paused parser would make the data count as framing. `feed_data(b"")` continues parsing.
         """
         if self._is_paused:
             self._unparsed += data
@@ -109,7 +109,7 @@ class BoundedParser:
         return parsed
 
     def _refuse(self) -> None:
-        """Parse nothing more, and end the body that is under way, if any."""
+        """Stop parsing, and end the current body, if any, with an error."""
         self._has_refused = True
         if self._payload is not EMPTY_PAYLOAD:
             self._payload.set_exception(web.RequestPayloadError("too many small chunks"))

@@ -26,8 +26,8 @@ class ClientAddresses:
     def find(self, request: web.Request) -> str:
         """Return the address that sent the request in its canonical form, or `unknown`.
 
-        The `X-Forwarded-For` of a trusted proxy is followed from its end to the first address that
-        is not a trusted proxy: anyone could have written the addresses before it.
+        If the request comes from a trusted proxy, this is the last address in `X-Forwarded-For`
+        that is not a trusted proxy. Anyone could have written the addresses before it.
         """
         address = _parse_address(request.remote or "")
         hops = ",".join(request.headers.getall(FORWARDED, [])).split(",")
@@ -45,7 +45,7 @@ class ClientAddresses:
 
 
 def address_key(address: str) -> str:
-    """Return the key for the limits of an address: an IPv6 address counts as its /64 network."""
+    """Return the key that limits use for an address; for an IPv6 address, its /64 network."""
     parsed = _parse_address(address) if ":" in address else None
     if not isinstance(parsed, IPv6Address):
         return address

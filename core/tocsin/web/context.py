@@ -78,11 +78,11 @@ class ReloadResult:
     """Result of reloading the files of a node."""
 
     changed: Sequence[str]
-    """Settings and tables of `plugins.toml` that have changed and are in effect."""
+    """Changed settings and tables of `plugins.toml` that are now in effect."""
     restart_required: Sequence[str]
-    """Settings that have changed and take effect when the service is restarted."""
+    """Changed settings that take effect only after a restart of the service."""
     drift: Sequence[str]
-    """Differences between `plugins.toml` and what was applied."""
+    """Differences between `plugins.toml` and the applied configuration."""
 
 
 class NodeStatus(Protocol):
@@ -90,11 +90,11 @@ class NodeStatus(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name, from its machine and its port."""
+        """The node's name, composed of its machine's name and its port."""
 
     @property
     def roles(self) -> Mapping[str, bool]:
-        """Its roles, and whether each has started."""
+        """The node's roles, and whether each has started."""
 
     @property
     def absent(self) -> Sequence[AbsentPlugin]:
@@ -102,11 +102,11 @@ class NodeStatus(Protocol):
 
     @property
     def routing_hold(self) -> str | None:
-        """Reason why no events are routed, with the remedy; None if events are routed."""
+        """Why no events are routed, and how to fix this; None if events are routed."""
 
     @property
     def drift(self) -> Sequence[str]:
-        """Differences between its `plugins.toml` and what was applied."""
+        """Differences between the node's `plugins.toml` and the applied configuration."""
 
     @property
     def suspension(self) -> str | None:
@@ -114,7 +114,7 @@ class NodeStatus(Protocol):
 
     @property
     def stalled(self) -> Sequence[str]:
-        """Names of its loops that are stuck."""
+        """Names of the node's loops that are stuck."""
 
     @property
     def degraded(self) -> Mapping[str, str]:
@@ -127,12 +127,12 @@ class NodeStatus(Protocol):
         """Return the fault that prevents writes to the database; None if writes work."""
 
     async def reload(self) -> ReloadResult:
-        """Reload the files of the node; raises OperatorError without any change."""
+        """Reload the node's files; raises OperatorError, without any change, if one has errors."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ApiServices:
-    """Services that the API uses; its runtime builds them, and a reload replaces some."""
+    """Services that the API uses; the API's runtime builds them, and a reload replaces some."""
 
     database: Database
     replica: ReadReplica | None = None
@@ -179,7 +179,7 @@ class ApiServices:
     environment: Environment = field(default_factory=Environment)
     """Internal and well-known entities."""
     shared_results: SharedResults = field(default_factory=SharedResults)
-    """Results that are the same for every user, computed once for all."""
+    """Results that are the same for every user and are therefore computed only once."""
     no_investigator: str | None = None
     """Reason why no investigator is configured; None if one is configured."""
 
@@ -198,10 +198,10 @@ class RequestContext:
     prepared: Any = None
     """Result of the endpoint's `prepare`."""
     expected_tag: str | None = None
-    """Tag of the version for which a form of the console was made."""
+    """Tag of the version that a console form was rendered from."""
 
     def expects(self, tag: str) -> bool:
-        """Return whether the request is to apply to this version (RFC 9110 section 13.1.1)."""
+        """Return whether the request may be applied to this version (RFC 9110 section 13.1.1)."""
         return self.expected_tag in {None, tag} and is_expected(self.request, tag)
 
     @property
@@ -245,14 +245,14 @@ class Response:
 
 
 TransactionHandler = Callable[[Connection, RequestContext], Response]
-"""A plain function. For GET it runs in the read that identified the caller; for any other
-method in a write, one transaction with the audit entry and the stored response."""
+"""A plain function. For GET, it runs in the read transaction that identifies the caller. For any
+other method, it runs in the write transaction that also stores the audit entry and response."""
 AsyncHandler = Callable[[RequestContext], Awaitable[Response]]
 """A coroutine function that uses the database itself."""
 
 
 class DirectRequest(NamedTuple):
-    """The target of a request; its parts require no decoding."""
+    """A request's target, whose parts do not need decoding."""
 
     target: str
     """The path and the query."""
@@ -262,16 +262,16 @@ class DirectRequest(NamedTuple):
 
 
 class DirectQuery(NamedTuple):
-    """The one statement that answers a request."""
+    """A single statement that answers a request."""
 
     query: DriverQuery
-    """Its parameters start with the key id, and its row with the version of the key."""
+    """The query; its first parameter is the key ID, and its first column is the key's version."""
     values: Sequence[Any]
     """The other parameters."""
     render: Callable[[Sequence[Any]], DirectAnswer | None]
-    """Return the response from the other columns; None if they do not suffice."""
+    """Renders the response from the other columns; returns None if they are not sufficient."""
     otherwise: DirectQuery | None = None
-    """The statement to execute if this one does not suffice."""
+    """The statement to execute if the result of this one is not sufficient."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,38 +292,38 @@ class Endpoint:
     is_form: bool = False
     """Whether the body is a form (`application/x-www-form-urlencoded`)."""
     is_brief: bool = False
-    """Whether its handler only loads a few rows by their keys, so that no thread is necessary."""
+    """Whether the handler only loads a few rows by their keys, so it does not need a thread."""
     direct: Callable[[DirectRequest, ApiServices], DirectQuery | None] | None = None
     """Returns the statement that answers a request; None if only the handler can answer it.
 
-    Both give the same response to the same request.
+    The statement and the handler must give the same response to the same request.
     """
     may_lag: bool = False
-    """Whether a replica may answer it; never true if the response shows credentials."""
+    """Whether a replica can answer the request; never true if the response shows credentials."""
     prepare: Callable[[RequestContext], Awaitable[Any]] | None = None
     """Work before the transaction, such as hashing."""
     action: str | None = None
     """Action in the audit log."""
     role: ConsoleRole | None = None
-    """Minimum role for its use in the console; if None, `console_role` decides."""
+    """Minimum role for using the endpoint in the console; if None, `console_role` decides."""
     idempotent: bool = False
-    """Whether it accepts Idempotency-Key."""
+    """Whether the endpoint accepts Idempotency-Key."""
     is_conditional: bool = False
-    """Whether it accepts If-Match, which its handler checks."""
+    """Whether the endpoint accepts If-Match, which the handler must check."""
     shows_secret: bool = False
-    """Whether its response contains a secret that is shown only once."""
+    """Whether the response contains a secret that is shown only once."""
     status: int = 200
     problems: tuple[ProblemType | OAuthProblem, ...] = ()
-    """Problems in addition to the problems of its access, query and body."""
+    """Problems other than those that the access, the query and the body can cause."""
     other_statuses: tuple[int, ...] = ()
     """Other statuses with the same response."""
 
     @property
     def console_role(self) -> ConsoleRole:
-        """Minimum role for its use in the console.
+        """Minimum role for using the endpoint in the console.
 
-        Without a declared role, viewers can read public endpoints and endpoints that API keys can
-        read. All other endpoints are for admins.
+        If the endpoint does not declare a role, viewers can use it if it is a GET endpoint that is
+        public or accepts API keys. Otherwise, only admins can use it.
         """
         if self.role is not None:
             return self.role

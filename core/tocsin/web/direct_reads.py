@@ -1,8 +1,9 @@
-"""Reads that one statement answers: it fetches the version of the caller's key and the response.
+"""Reads for which one statement fetches both the version of the caller's key and the response.
 
-That is the usual request: an API key that was verified before, no unusual header fields, and
-documents that are up to date. It is answered as bytes, before it reaches the application. Any other
-request, and every refusal, is left to the application, whose general handler reads again.
+These are the usual requests: with an API key that was verified before, without unusual header
+fields, and for documents that are up to date. The response is sent as bytes before the request
+reaches the application. Any other request, and any refusal, is left to the application, whose
+general handler reads again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _HELD = "HTTP/1.1 304 Not Modified\r\n"
 
 
 class _Route(NamedTuple):
-    """An endpoint, and the targets of its requests."""
+    """An endpoint, and the request targets that it matches."""
 
     match: Callable[[str], re.Match[str] | None]
     endpoint: Endpoint
@@ -206,7 +207,8 @@ def _compile_path(path: str) -> Callable[[str], re.Match[str] | None]:
 def _render_fields(fields: Mapping[str, str]) -> str:
     """Return header fields as text.
 
-    Their values are our own, but for a well-formed request ID and for the encoded query of a link.
+    All values are safe: they come from Tocsin, or are a well-formed request ID or a link's encoded
+    query.
     """
     text = ""
     for name, value in fields.items():

@@ -50,7 +50,7 @@ _EXPOSED_FIELDS = (
 )
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{0,5})?")
-"""The value of `Host`: a URL parser would accept more, such as credentials before a name."""
+"""A valid value of `Host`; a URL parser would accept more, such as credentials before a name."""
 _LOCAL = "localhost"
 _PROBES = frozenset({"/healthz", "/readyz"})
 """Paths that are available under any host name, because probes use the node's address."""
@@ -99,7 +99,7 @@ class ResponseHeaders:
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
 
     def options(self, request: web.Request, methods: Collection[str]) -> web.Response:
-        """Return the methods of a path, and for an allowed origin what it may send."""
+        """Return the path's methods and, for an allowed origin, the CORS fields, as a response."""
         allowed = ", ".join(sorted(methods))
         headers = {hdrs.ALLOW: allowed}
         if request.headers.get(hdrs.ORIGIN) in self._origins:
@@ -112,8 +112,8 @@ class ResponseHeaders:
 class HostCheck:
     """Accepts requests for the names in the URLs of this service, and for this machine.
 
-    A browser that resolves the name of another site to this service (DNS rebinding) treats both as
-    one site.
+    This prevents DNS rebinding: if another site's name resolved to this service, a browser would
+    treat both as one site.
     """
 
     def __init__(self, *urls: str, has_metrics_token: Callable[[], bool]) -> None:
@@ -121,7 +121,7 @@ class HostCheck:
         self._names = frozenset(_normalize(URL(url).raw_host or "") for url in urls)
         self._has_metrics_token = has_metrics_token
         self.is_ours = lru_cache(_KNOWN_NAMES)(self._has_our_name)
-        """Returns whether a value of `Host` names this service (cached: few values occur)."""
+        """Returns whether a value of `Host` names this service; cached, as few values occur."""
 
     def require(self, request: web.Request) -> None:
         """Raise ProblemError (421, RFC 9110 section 15.5.20) if the request names another host."""
@@ -159,7 +159,7 @@ def _is_loopback(name: str) -> bool:
 
 
 def read_request_id(request: web.BaseRequest) -> str:
-    """Return the ID that the request names if it is well formed, else a new one."""
+    """Return the ID that the caller chose, if it is well formed; otherwise a new one."""
     request_id = request.headers.get(REQUEST_ID, "")
     if request_id and _WELL_FORMED.fullmatch(request_id):
         return request_id
@@ -202,7 +202,7 @@ def make_envelope(
 def _require_short_type(request: web.Request) -> None:
     """Raise ProblemError (415) for a long media type.
 
-    aiohttp parses it with the parser for mails, which takes the square of its length, or fails.
+    aiohttp parses it with an email parser, which takes quadratic time, or fails.
     """
     if len(request.headers.get(hdrs.CONTENT_TYPE, "")) > _LONGEST_TYPE:
         raise ProblemError(
@@ -217,6 +217,6 @@ def _log_request(log: Any, request: web.Request, response: web.StreamResponse) -
 
 
 def describe_path(request: web.Request) -> str:
-    """Return the pattern of the path alone: callers may put a secret into a path or a query."""
+    """Return only the path's pattern, because the path or the query might contain a secret."""
     resource = request.match_info.route.resource
     return "unknown" if resource is None else resource.canonical

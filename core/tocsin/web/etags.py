@@ -9,14 +9,14 @@ from aiohttp import hdrs, web
 
 CACHE_CONTROL = "private, no-cache"
 _ETAG = re.compile(r'(W/)?("[^"]*")')
-"""A tag, after the mark of a weak one."""
+"""A tag, preceded by `W/` if it is weak."""
 
 
 class ResponseTags:
-    """Makes entity tags from versions of stored data, for responses that depend on nothing else.
+    """Makes entity tags from the versions of the stored data that responses show.
 
-    Tags differ between base URLs, versions of the documents and databases, because a response also
-    depends on them.
+    Responses also depend on the base URL, the version of the documents and the database, so tags
+    differ between those as well.
     """
 
     def __init__(self, *parts: object) -> None:
@@ -29,12 +29,12 @@ class ResponseTags:
 
 
 def hash_content(content: bytes) -> str:
-    """Return the tag of a response that has no version."""
+    """Return a tag for a response without a version, computed from its content."""
     return f'"{blake2b(content, digest_size=16).hexdigest()}"'
 
 
 def is_held(request: web.Request, tag: str) -> bool:
-    """Return whether the caller holds this version (RFC 9110 section 13.1.2)."""
+    """Return whether the caller already has this version (RFC 9110 section 13.1.2)."""
     fields = request.headers.getall(hdrs.IF_NONE_MATCH, None)
     if fields is None:
         return False
@@ -43,7 +43,7 @@ def is_held(request: web.Request, tag: str) -> bool:
 
 
 def is_expected(request: web.Request, tag: str) -> bool:
-    """Return whether the request is to apply to this version (RFC 9110 section 13.1.1)."""
+    """Return whether the request may be applied to this version (RFC 9110 section 13.1.1)."""
     fields = request.headers.getall(hdrs.IF_MATCH, None)
     if fields is None:
         return True
@@ -52,7 +52,7 @@ def is_expected(request: web.Request, tag: str) -> bool:
 
 
 def apply_etag(request: web.Request, response: web.Response, tag: str) -> web.Response:
-    """Return the response with its tag, or 304 if the caller holds this version."""
+    """Return the response with its tag, or a 304 response if the caller already has it."""
     response.headers[hdrs.ETAG] = tag
     response.headers.setdefault(hdrs.CACHE_CONTROL, CACHE_CONTROL)
     if not is_held(request, tag):

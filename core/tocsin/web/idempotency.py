@@ -1,6 +1,6 @@
 """Idempotency keys: a repeated request takes effect once (draft-ietf-httpapi-idempotency-key-07).
 
-The response is stored in the transaction of the change, so neither exists without the other.
+The response is stored in the same transaction as the change, so neither exists without the other.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """One request with a key."""
+    """A request with an idempotency key."""
 
     caller: str
     key: str
@@ -87,14 +87,14 @@ def compute_fingerprint(request: web.Request, body: BaseModel | None) -> str:
 
 
 class InFlightRequests:
-    """The requests with a key that are running on this node."""
+    """The requests with an idempotency key that this node is processing."""
 
     def __init__(self) -> None:
         self._attempts: set[tuple[str, str]] = set()
 
     @contextmanager
     def hold(self, attempt: IdempotentRequest) -> Iterator[None]:
-        """Hold the key while the request runs; raises ProblemError (409) if it is held."""
+        """Hold the key while the request runs; raises ProblemError (409) if it is already held."""
         name = attempt.caller, attempt.key
         if name in self._attempts:
             raise IDEMPOTENCY_KEY_IN_FLIGHT.error()

@@ -84,12 +84,12 @@ class PageCursor:
 
     @property
     def number(self) -> int:
-        """The identifier as a number; 0 if it is not a number."""
+        """The record's identifier as a number; 0 if the identifier is not a number."""
         return int(self.before) if self.before.isdigit() else 0
 
     @property
     def name(self) -> str:
-        """The name of a record that is identified by one."""
+        """The name of a record that is identified by its name."""
         return self.before.removeprefix("~")
 
     @classmethod
@@ -112,7 +112,7 @@ class PageCursor:
 
 @dataclass(frozen=True, slots=True)
 class CompositeCursor:
-    """Position in a list, which consists of several texts and numbers."""
+    """Position in a list, made up of several texts and numbers."""
 
     kind: str
     """One letter that identifies the list."""
@@ -164,7 +164,7 @@ class CountedPage(Protocol):
 
     @property
     def exact(self) -> bool:
-        """False if there are more."""
+        """False if there are more records than the limit."""
 
 
 def total_fields(page: CountedPage) -> dict[str, Json]:
@@ -175,7 +175,7 @@ def total_fields(page: CountedPage) -> dict[str, Json]:
 def make_next_link(public_url: str, path_and_query: str, cursor: str) -> str:
     """Return the header field with the link to the next page of a list (RFC 8288).
 
-    Like `RequestContext.next_link`, for a list whose query contains no free text.
+    Same as `RequestContext.next_link`, but only for a list whose query contains no free text.
     """
     before, after = _split_next_url(path_and_query)
     return f'<{public_url}{before}{cursor}{after}>; rel="next"'

@@ -46,7 +46,7 @@ class ResponseModel(BaseModel):
 
 
 def parse_query(url: URL, model: type[Model]) -> Model:
-    """Return the query parameters; raises ProblemError (422) that names every wrong one."""
+    """Return the query parameters; raises a ProblemError (422) that names every invalid one."""
     if len(url.query) > MAX_PARAMETERS:
         few = {"path": "query", "detail": f"use at most {MAX_PARAMETERS} parameters"}
         raise invalid_request("query parameters", [few])
@@ -83,7 +83,7 @@ async def parse_body(request: web.Request, model: type[Model], *, required: bool
 
 
 def validate(members: dict[str, Any], model: type[Model]) -> Model:
-    """Return the model of merged members; raises ProblemError (422)."""
+    """Return a model built from merged members; raises ProblemError (422) if they are invalid."""
     try:
         return model.model_validate(members)
     except ValidationError as error:

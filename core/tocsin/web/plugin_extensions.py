@@ -73,13 +73,13 @@ def _build_endpoint(plugin: str, route: Route) -> Endpoint:
 
 
 def _derive(model: type[BaseModel], base: type[BaseModel]) -> Any:
-    """Return a model under the rules of the API: no unknown members."""
+    """Return a model that follows the API's rules, such as rejecting unknown members."""
     members = {"__module__": model.__module__, "__doc__": model.__doc__}
     return type(f"{model.__name__}{base.__name__.removesuffix('Model')}", (model, base), members)
 
 
 def require_enabled(services: ApiServices, plugin: str) -> None:
-    """Raise ProblemError (404) if a reload has disabled a plugin since the start."""
+    """Raise ProblemError (404) if a reload has disabled the plugin since the node started."""
     if plugin not in services.inventory.loaded:
         raise PATH_NOT_FOUND.error()
 
@@ -115,7 +115,7 @@ def _fail(plugin: str, error: BaseException) -> Exception:
 def check_sections(
     sections: object, method: Callable[..., object]
 ) -> Sequence[Mapping[str, object]]:
-    """Return the context of a page; raises TypeError if these are no sections."""
+    """Return the page's template context; raises TypeError if `sections` are not sections."""
     return [
         {
             "heading": section.heading,

@@ -1,4 +1,4 @@
-"""Bodies of pushes, bounded in memory on the node and by address."""
+"""Bodies of pushes, with limits on how much memory they use per node and per address."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MAX_UNPROVEN = 128
 """Maximum number of such bodies."""
 MAX_UNPROVEN_FROM_ADDRESS = 16
 WEBHOOK_LIMIT = 2 * 2**20
-"""The longest body of a webhook, in bytes: products repeat the whole ticket, some three times."""
+"""Maximum size of a webhook's body, in bytes; it can repeat the whole ticket three times."""
 RETRY_AFTER = 5
 
 
 class PushBodies:
     """Reads bodies, and counts them and their bytes until the push is complete.
 
-    A sender without a proven credential can fill only the share for unproven bodies.
+    Unauthenticated senders can use only the share for unproven bodies.
     """
 
     def __init__(self) -> None:
@@ -51,11 +51,11 @@ class PushBodies:
         address: str | None,
         too_large: ProblemType = PUSH_TOO_LARGE,
     ) -> AsyncIterator[bytes]:
-        """Read the body of a request, of at most `limit` bytes, and hold it.
+        """Read a request's body, of at most `limit` bytes, and count it until the context ends.
 
-        `address` is that of a sender whose credentials depend on the body, which is then 16 MiB at
-        most. Raises ProblemError
-        (408, 413), and 503 while other bodies need the memory: senders repeat after 5xx.
+        Pass the sender's `address` if the credentials depend on the body (a signature), which can
+        then be at most 16 MiB. Raises ProblemError: 408, 413, or, while other bodies use up the
+        memory, 503, because senders repeat requests after a 5xx response.
         """
         if address is not None:
             limit = min(limit, MAX_BYTES_UNPROVEN_FROM_ADDRESS)

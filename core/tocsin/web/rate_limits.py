@@ -16,30 +16,30 @@ from tocsin.web.record_problems import TOO_MANY_PUSHES, UNAUTHORIZED_PUSH, UNAUT
 from tocsin.web.request_problems import TOO_MANY_FAILURES, TOO_MANY_REQUESTS
 
 FAILURE_DELAY = timedelta(seconds=1)
-"""Delay of the response to an address that fails too often."""
+"""How long to delay the response to an address with too many failed authentications."""
 MAX_DELAYED_RESPONSES = 1_000
-"""Maximum number of concurrently delayed responses; others are sent without delay."""
+"""How many responses to delay at the same time; further responses are sent without delay."""
 SECRET_QUOTA = Quota(per_minute=20, burst=20)
-"""Limit of secrets that an address tries for an identifier; each costs an Argon2id run."""
+"""How many secrets an address can try for an identifier; each attempt costs an Argon2id run."""
 PUSH_QUOTA = Quota(per_minute=6_000, burst=1_000)
-"""Limit of pushes to a provider. Many senders drop rejected pushes: it stops only floods."""
+"""Limit of pushes to a provider; stops only floods, because many senders drop rejected pushes."""
 
 WEBHOOK_QUOTA = Quota(per_minute=600, burst=600)
-"""Limit of webhooks to a destination; each causes reads of objects at the receiver."""
+"""Limit of webhooks to a destination; each webhook makes Tocsin read objects from the receiver."""
 
 CEREMONY_QUOTA = Quota(per_minute=60, burst=60)
-"""Limit of passkey sign-ins that an address begins; each encrypts a challenge."""
+"""How many passkey sign-ins an address can begin; each requires Tocsin to encrypt a challenge."""
 
 TEST_QUOTA = Quota(per_minute=30, burst=30)
-"""Limit of destination tests by a caller; each contacts a server of the caller's choice."""
+"""How many destination tests a caller can send; each contacts a server of the caller's choice."""
 
 
 class ApiRateLimits:
     """Rate limits of the API, as token buckets.
 
-    A credential that an address repeats is not a further guess. It counts against the address once
-    an hour, and otherwise against a separate limit. A client that keeps a replaced credential then
-    does not lock out the client that uses the new value.
+    A rejected credential that an address sends again is not another guess. It counts against the
+    address only once an hour, and otherwise against a separate limit, so a client that still sends
+    a replaced credential does not lock out the client that uses the new one.
     """
 
     def __init__(self, requests: Quota, failures: Quota, clock: Clock) -> None:
@@ -57,9 +57,9 @@ class ApiRateLimits:
 
     @property
     def buckets(self) -> tuple[TokenBuckets, ...]:
-        """All limits for nodes to share.
+        """All limits that the nodes share.
 
-        Repeated credentials and begun sign-ins are counted on each node, and write nothing.
+        Each node counts repeated credentials and begun sign-ins itself, without database writes.
         """
         shared = (self._requests, self._failures, self._secrets, self._pushes)
         return *shared, self._webhooks, self._tests
@@ -74,7 +74,8 @@ class ApiRateLimits:
     def is_failing(self, address: str, credential: str | None = None) -> bool:
         """Return whether recent failures of this address block a new attempt.
 
-        So do failures of the credential itself, if this address was rejected with it before.
+        If this address has already sent this rejected credential, too many repetitions of it also
+        block the attempt.
         """
         if not self._failures.look(address_key(address)).allowed:
             return True
@@ -83,7 +84,7 @@ class ApiRateLimits:
         return not self._repeats.look(self._digest(address, credential).hex()).allowed
 
     def is_repeated(self, address: str, credential: str | None) -> bool:
-        """Return whether this credential was rejected at this address within the last hour."""
+        """Return whether this credential from this address was rejected within the last hour."""
         if credential is None:
             return False
         return self._rejected.recall(self._digest(address, credential)) is not None
@@ -91,7 +92,7 @@ class ApiRateLimits:
     async def count_failure(self, address: str, credential: str | None = None) -> None:
         """Count a failed authentication; over the limit, raise ProblemError (429) after a delay.
 
-        The delay keeps one address from occupying the service with its failures.
+        The delay slows down an address that floods the service with failing requests.
         """
         buckets, key = self._failures, address_key(address)
         status = buckets.look(key)
@@ -114,7 +115,7 @@ class ApiRateLimits:
             raise _limit_exceeded(self._secrets, status, TOO_MANY_FAILURES)
 
     def give_back_secret(self, identifier: str, address: str) -> None:
-        """Reverse the count of a secret that was correct."""
+        """Uncount an attempt whose secret was correct."""
         self._secrets.give_back(f"{identifier} {address_key(address)}")
 
     def count_destination_test(self, principal_id: str) -> None:
@@ -124,7 +125,7 @@ class ApiRateLimits:
             raise _limit_exceeded(self._tests, status, TOO_MANY_REQUESTS)
 
     def count_ceremony(self, address: str) -> None:
-        """Count a sign-in that an address begins; over the limit, raise ProblemError (429)."""
+        """Count the beginning of a passkey sign-in; over the limit, raise ProblemError (429)."""
         status = self._ceremonies.take(address_key(address))
         if not status.allowed:
             raise _limit_exceeded(self._ceremonies, status, TOO_MANY_REQUESTS)
@@ -141,7 +142,7 @@ class ApiRateLimits:
         return fields
 
     def give_back_push(self, provider: str) -> None:
-        """Reverse the count of an unauthenticated push, or anyone could exhaust the limit."""
+        """Uncount an unauthenticated push, because otherwise anyone could use up the limit."""
         self._pushes.give_back(provider)
 
     def count_webhook(self, destination: str) -> Mapping[str, str]:
@@ -174,10 +175,10 @@ PUSH_CHALLENGE = 'Bearer realm="tocsin", Basic realm="tocsin"'
 
 
 class PushAttemptLimits:
-    """Limits the attempts of senders by the failures of their address.
+    """Blocks pushes from addresses with too many failed authentications.
 
-    Senders that were accepted recently are not limited by others behind the same address, nor are
-    those without `Authorization`: the key of a signature is too long to be guessed.
+    Failures from the same address do not block senders that were accepted recently, or senders
+    without `Authorization`, because the key of a signature is too long to guess.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class PushAttemptLimits:
         self._accepted: DigestCache[bool] = DigestCache(clock)
 
     async def require_allowed(self, request: web.Request, provider: str) -> None:
-        """Raise ProblemError (429) if the sender's address failed too often."""
+        """Raise ProblemError (429) if the sender's address had too many failures."""
         address, credential = self._addresses.find(request), _credential(request, provider)
         if self._rate_limits.is_failing(address, credential) and self._is_guess(request, provider):
             await self._rate_limits.count_failure(address, credential)
@@ -199,7 +200,7 @@ class PushAttemptLimits:
             self._accepted.add(self._digest(request, provider), fact=True)
 
     async def reject(self, request: web.Request, provider: str) -> ProblemError:
-        """Count a sender that the provider does not know, and return the error (401).
+        """Count a sender with wrong credentials, and return the error (401).
 
         Raises ProblemError (429) over the limit.
         """
@@ -222,10 +223,10 @@ def _credential(request: web.Request, provider: str) -> str:
 
 
 class WebhookLimits:
-    """Limits wrong webhooks by the failures of their address.
+    """Blocks webhooks from addresses with too many failed authentications.
 
-    An address from which the destination recently accepted a webhook is not limited, because
-    receivers may share an address with others.
+    An address from which the destination recently accepted a webhook is not blocked, because
+    receivers might share an address with others.
     """
 
     def __init__(
@@ -236,7 +237,7 @@ class WebhookLimits:
         self._accepted: DigestCache[bool] = DigestCache(clock)
 
     async def require_allowed(self, request: web.Request, destination: str) -> None:
-        """Raise ProblemError (429) if the address failed too often."""
+        """Raise ProblemError (429) if the address had too many failures."""
         address = self._addresses.find(request)
         if self._rate_limits.is_failing(address):
             is_known = self._accepted.recall(self._accepted.digest(destination, address))
@@ -249,7 +250,7 @@ class WebhookLimits:
         self._accepted.add(self._accepted.digest(destination, address), fact=True)
 
     async def reject(self, request: web.Request) -> ProblemError:
-        """Count a wrong webhook, and return the error (401).
+        """Count a webhook with wrong credentials, and return the error (401).
 
         Raises ProblemError (429) over the limit.
         """

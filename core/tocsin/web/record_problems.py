@@ -1,4 +1,4 @@
-"""Problems of particular resources: missing records, their states, and capacity."""
+"""Problems specific to resources: missing records, unsuitable states, exhausted capacity."""
 
 from __future__ import annotations
 

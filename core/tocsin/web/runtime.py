@@ -129,9 +129,9 @@ async def open_api_runtime(
     archive: Path | None = None,
     **offered: Unpack[NodeServices],
 ) -> AsyncIterator[ApiRuntime]:
-    """Open the services, ready to issue tokens; close what they hold afterwards.
+    """Open the services so that they can issue tokens, and close them when the context ends.
 
-    `is_shared` says whether other nodes may share the database.
+    `is_shared` states whether other nodes can share the database.
     """
     async with AsyncExitStack() as stack:
         hasher = Hasher(clock)

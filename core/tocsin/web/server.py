@@ -25,9 +25,9 @@ _TOO_MANY_FIELDS = "Too many headers received"
 _KEEPALIVE_SECONDS = 75
 _FINISHING_SECONDS = 10  # for requests that run when the node stops
 _READ_SIZE = 32 * 1024
-"""Bytes to read at once: many connections with bodies that nobody reads take this each."""
+"""How many bytes to read at once; each connection whose body nobody reads holds this many."""
 _SENDING_SECONDS = 60
-"""Time for a client to read a response; afterwards, its connection is closed."""
+"""How many seconds a client has to read a response before its connection is closed."""
 _MOST_CONNECTIONS = 2_000
 _MOST_FILES = 8_192
 
@@ -36,7 +36,7 @@ def limit_connections() -> int:
     """Return the maximum number of connections: half of the files that the process may open.
 
     The other half is for the database, SIEMs and receivers. The process may open more files
-    afterwards, if the system allows it.
+    after this call, if the system allows it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
@@ -69,7 +69,7 @@ class ApiRunner(web.AppRunner):
 
 
 class _Server(web.Server):
-    """The server of aiohttp with connections of our own, and with direct reads."""
+    """aiohttp's server, with Tocsin's connection class and direct reads."""
 
     def __init__(self, app: web.Application, server: web.Server, connections: int) -> None:
         handler = app[DIRECT_READS].precede(server.request_handler)
@@ -92,7 +92,7 @@ class _Server(web.Server):
 class _ConnectionReader(asyncio.BufferedProtocol):
     """Reads up to 32 KiB at once for a connection; the event loops would read 256 KiB.
 
-    All connections share the buffer: a loop fills it and hands it over in one step.
+    All connections share one buffer, because a loop fills it and hands it over in one step.
     """
 
     __slots__ = ("_buffer", "_connection")
@@ -110,11 +110,11 @@ class _ConnectionReader(asyncio.BufferedProtocol):
         self._connection.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Wait until the client has read."""
+        """Wait until the client has read the data sent so far."""
         self._connection.pause_writing()
 
     def resume_writing(self) -> None:
-        """Continue after the client has read."""
+        """Continue after the client has read the data sent so far."""
         self._connection.resume_writing()
 
     def eof_received(self) -> None:
@@ -126,12 +126,12 @@ class _ConnectionReader(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Hand over what was read."""
+        """Pass the received bytes to the connection."""
         self._connection.data_received(bytes(self._buffer[:nbytes]))
 
 
 class _Connection(RequestHandler):
-    """One connection; the error pages of aiohttp would show the request."""
+    """A connection with error responses of its own; aiohttp's would show the request."""
 
     __slots__ = ("_deadline",)
 
@@ -141,19 +141,19 @@ class _Connection(RequestHandler):
         self._deadline: asyncio.TimerHandle | None = None
 
     def pause_writing(self) -> None:
-        """Wait until the client has read, and close the connection if it does not."""
+        """Wait until the client has read the data; close the connection if it takes too long."""
         super().pause_writing()
         if self.transport is not None:
             self._deadline = self._loop.call_later(_SENDING_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Continue after the client has read."""
+        """Continue after the client has read the data sent so far."""
         if self._deadline is not None:
             self._deadline.cancel()
         super().resume_writing()
 
     async def start(self) -> None:
-        """Handle requests; then give the client some time to read what was sent."""
+        """Handle requests, and then give the client some time to read the last response."""
         transport = self.transport
         try:
             await super().start()
@@ -168,7 +168,7 @@ class _Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - it shows what was sent
     ) -> web.StreamResponse:
-        """Return the response to a request that never reached the application, and close."""
+        """Return the response to a request that never reached the application, then disconnect."""
         if request.writer.output_size > 0:
             raise ConnectionError("the response has already started")
         response = self._complete(request, _reject(request, status, exc))
@@ -178,13 +178,13 @@ class _Connection(RequestHandler):
     def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
-        """Send the response; what aiohttp rejects itself, such as `Expect`, is a problem too."""
+        """Send the response, as a problem if aiohttp itself rejects the request (`Expect`)."""
         if isinstance(resp, Exception):
             resp = self._complete(request, problem_response(request, resp))
         return super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """Log an error of the service; an unreadable body is the error of its sender."""
+        """Log an error, unless it is an unreadable body, which is the sender's error."""
         if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
             super().log_exception(*args, **kw)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 MAX_AGE = 2.0
-"""Seconds for which a result is used, from the start of its computation."""
+"""How many seconds a result is used, counted from the start of its computation."""
 
 
 class SharedResults:

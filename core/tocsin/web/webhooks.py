@@ -1,4 +1,4 @@
-"""Admission of webhooks: limits, body, and authentication by their destination."""
+"""Admission of webhooks: limits, body, and authentication by the destination."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def admit_webhook(
     """Return the result of `authenticate` for a webhook to the destination in the path.
 
     Raises ProblemError: 401 if `authenticate` raises `CredentialsRefused`, and 408, 413, 415, 429
-    or 503 for a request that cannot be read, or cannot be read now.
+    or 503 if the request cannot be read, or cannot be read now.
     """
     services, request, name = call.services, call.request, call.path["destination"]
     await services.webhook_limits.require_allowed(request, name)

@@ -59,7 +59,7 @@ def find_living(
     name: str | None = None,
     lock: bool = False,
 ) -> Destination:
-    """Return the destination of a name; ProblemError (404, 409) if it is missing or deleted."""
+    """Return a destination; raises ProblemError (404, 409) if it is missing or deleted."""
     destination = find_destination(connection, call, name=name, lock=lock)
     if destination.state is DestinationState.DELETED:
         raise DESTINATION_DELETED.error()
@@ -73,7 +73,7 @@ def find_changeable(
     name: str | None = None,
     lock: bool = False,
 ) -> Destination:
-    """Return the destination of a name; ProblemError (404, 409) unless the API may change it."""
+    """Return a destination; raises ProblemError (404, 409) if the API cannot change it."""
     destination = find_living(connection, call, name=name, lock=lock)
     require_managed_here(destination)
     return destination

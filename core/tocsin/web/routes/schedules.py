@@ -86,7 +86,7 @@ def list_schedules(connection: Connection, call: RequestContext) -> Response:
 
 
 def list_upcoming_runs(connection: Connection, call: RequestContext) -> Response:
-    """Return the upcoming runs of all schedules, next first."""
+    """Return the upcoming runs of all schedules, soonest first."""
     query: UpcomingQuery = call.query
     until = call.services.clock.now() + query.within
     found = schedules.list_upcoming(connection, until, query.limit + 1)

@@ -35,7 +35,7 @@ def describe_stop_order(order: StopOrder | bool | None) -> dict[str, Json]:
 
 @contextmanager
 def translate_stop_errors() -> Iterator[None]:
-    """Turn an end that is not possible into ProblemError (422)."""
+    """Raise ProblemError (422) if the requested end time is not possible."""
     try:
         yield
     except InvalidInputError as error:

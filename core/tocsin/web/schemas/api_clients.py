@@ -54,7 +54,7 @@ class CreatedApiClient(ResponseModel):
 
 
 class ApiClientQuery(QueryModel):
-    """Filters and page of API clients."""
+    """Query parameters for listing API clients."""
 
     search: Search = Field(
         default="",

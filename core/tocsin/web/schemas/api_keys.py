@@ -61,7 +61,7 @@ class CreatedApiKey(ResponseModel):
 
 
 class ApiKeyQuery(QueryModel):
-    """Filters and page of API keys."""
+    """Query parameters for listing API keys."""
 
     search: Search = Field(
         default="",

@@ -19,7 +19,7 @@ _Exact = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00]*$")
 
 
 class AuditQuery(QueryModel):
-    """Filters and page of audit entries."""
+    """Query parameters for listing audit entries."""
 
     action: _Exact | None = Field(default=None, description="Filter by action.")
     actor: _Exact | None = Field(default=None, description="Filter by actor, such as `admin:ana`.")

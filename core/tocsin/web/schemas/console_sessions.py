@@ -19,7 +19,7 @@ Principal = Annotated[str, StringConstraints(min_length=3, max_length=500, patte
 
 
 class ConsoleSessionQuery(QueryModel):
-    """Filter and page of console sessions."""
+    """Query parameters for listing console sessions."""
 
     principal: Principal | None = Field(
         default=None, description="User, such as `admin:ana` or `oidc:00u1`."

@@ -26,7 +26,7 @@ Subject = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$"
 
 
 class DeliveryQuery(QueryModel):
-    """Filters and page of deliveries."""
+    """Query parameters for listing deliveries."""
 
     state: Annotated[DeliveryState, any_case(DeliveryState)] | None = Field(
         default=None,

@@ -137,7 +137,7 @@ class SettingsTest(SampleRequest):
 
 
 class DestinationQuery(QueryModel):
-    """Filters and page of destinations."""
+    """Query parameters for listing destinations."""
 
     state: Annotated[DestinationState, BeforeValidator(_parse_state)] | None = Field(
         default=None,

@@ -58,7 +58,7 @@ _OF_TYPES = "Edge types (`RelationType`) to include, separated by commas."
 
 
 class GraphQuery(QueryModel):
-    """Extent and filters of a part of the graph."""
+    """Query parameters that select a part of the graph."""
 
     kind: NodeKindName | None = Field(
         default=None,
@@ -82,11 +82,11 @@ class GraphQuery(QueryModel):
 
 
 class GraphEntityQuery(GraphQuery):
-    """Extent and filters of a neighborhood."""
+    """Query parameters that select the neighborhood of a node."""
 
 
 class GraphExportQuery(GraphQuery):
-    """Part of the graph to export."""
+    """Query parameters that select the part of the graph to export."""
 
     value: Value | None = Field(
         default=None,

@@ -29,7 +29,7 @@ LONGEST_TIMESPAN = timedelta(days=3650)
 
 
 def parse_timespan(text: str) -> timedelta:
-    """Return a duration before now; raises ValueError if it is too long or not a duration."""
+    """Return the duration in a text; raises ValueError if it is too long or malformed."""
     timespan = parse_iso_duration(text)
     if timespan > LONGEST_TIMESPAN:
         raise ValueError(f"use at most P{LONGEST_TIMESPAN.days}D")
@@ -76,7 +76,7 @@ _Entity = Annotated[str, StringConstraints(min_length=1, max_length=2_048, patte
 
 
 class IncidentQuery(QueryModel):
-    """Filters and page of incidents."""
+    """Query parameters for listing incidents."""
 
     severity: Annotated[Severity, any_case(Severity)] | None = Field(
         default=None, description="Filter by severity, case-insensitive."

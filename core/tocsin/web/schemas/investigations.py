@@ -22,7 +22,7 @@ _Text = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]+$"
 
 
 class InvestigationQuery(QueryModel):
-    """Filters and page of investigations."""
+    """Query parameters for listing investigations."""
 
     status: Annotated[SessionStatus, any_case(SessionStatus)] | None = Field(
         default=None, description="Filter by status, case-insensitive."
@@ -40,7 +40,7 @@ class InvestigationQuery(QueryModel):
 
 
 class StepQuery(QueryModel):
-    """Filters and page of steps."""
+    """Query parameters for listing steps."""
 
     run: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
         default=None, description="Filter by run."
@@ -215,7 +215,7 @@ class SessionStep(ResponseModel):
     outcome: QueryOutcome | None
     reason: str | None = Field(description="Why the answer is missing or incomplete.")
     conclusion: str | None
-    evidence: list[str] | None = Field(description="Evidence of the conclusion; null for a query.")
+    evidence: list[str] | None = Field(description="Evidence for the conclusion; null for a query.")
     started_at: datetime
     duration_ms: int
 

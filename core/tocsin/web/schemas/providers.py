@@ -221,7 +221,7 @@ class BackfillItem(ResponseModel):
 
 
 class BackfillQuery(QueryModel):
-    """Filters and page of backfills."""
+    """Query parameters for listing backfills."""
 
     provider: ProviderName | None = Field(default=None, description="Filter by provider.")
     limit: Limit = 50

@@ -59,7 +59,7 @@ class QuarantinedRecord(QuarantineItem):
 
 
 class QuarantineQuery(QueryModel):
-    """Filters and page of quarantined records."""
+    """Query parameters for listing quarantined records."""
 
     provider: ProviderName | None = Field(default=None, description="Filter by provider.")
     limit: Limit = 50

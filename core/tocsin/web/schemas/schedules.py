@@ -96,7 +96,7 @@ else:
 
 
 class ScheduleQuery(QueryModel):
-    """Filters and page of schedules."""
+    """Query parameters for listing schedules."""
 
     status: Annotated[ScheduleStatus, any_case(ScheduleStatus)] | None = Field(
         default=None,
@@ -113,7 +113,7 @@ class ScheduleQuery(QueryModel):
 
 
 class RunQuery(QueryModel):
-    """Filters and page of runs."""
+    """Query parameters for listing runs."""
 
     state: Annotated[RunState, any_case(RunState)] | None = Field(
         default=None, description="Filter by state, case-insensitive."
@@ -275,7 +275,7 @@ class UpcomingRun(ResponseModel):
 
 
 class UpcomingList(ResponseModel):
-    """Upcoming runs, next first."""
+    """Upcoming runs, soonest first."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"until": "2026-11-22T05:33:01.123Z"}
 

@@ -36,7 +36,7 @@ class SearchQuery(QueryModel):
 class EntitySearchQuery(QueryModel):
     """An entity lookup."""
 
-    q: Words = Field(description="A value, its prefix or the prefix of one of its parts.")
+    q: Words = Field(description="A value, or the beginning of a value or of one of its parts.")
     kind: Annotated[EntityKind, any_case(EntityKind)] | None = Field(
         default=None, description="Filter by kind, case-insensitive."
     )

@@ -82,5 +82,5 @@ class Readiness(ResponseModel):
     )
     differing: list[str] = Field(
         description="Changes to destinations and schedules that `tocsin apply` would make. Until "
-        "then, the node uses the applied configuration."
+        "you run it, the node uses the applied configuration."
     )

@@ -54,7 +54,7 @@ class TracedRemoteObject(RemoteObjectItem):
 
 
 class SiemClosure(ResponseModel):
-    """Closure of an incident in its SIEM, after people closed its ticket."""
+    """Closure of an incident in its SIEM because its ticket was closed."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "destination": "soc-queue",
@@ -92,7 +92,7 @@ class StatusMismatchItem(RemoteObjectItem):
 
 
 class StatusMismatchQuery(QueryModel):
-    """Filters and page of status mismatches."""
+    """Query parameters for listing status mismatches."""
 
     mismatch: StatusMismatch | None = Field(default=None, description="Filter by kind of mismatch.")
     destination: str | None = Field(

@@ -111,7 +111,7 @@ class SuppressionItem(ResponseModel):
 
 
 class SuppressionQuery(QueryModel):
-    """Filters and page of suppression rules."""
+    """Query parameters for listing suppression rules."""
 
     active: bool | None = Field(
         default=None, description="If true, the list contains only rules that have not ended."
