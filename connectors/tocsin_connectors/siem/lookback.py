@@ -47,15 +47,16 @@ ChangesAge = Annotated[
     Duration,
     Field(
         gt=timedelta(0),
-        description="How long after a record was created Tocsin checks it for changes.",
+        description="How long Tocsin keeps checking a record for changes, counted from the "
+        "record's creation.",
     ),
 ]
 SettleDelay = Annotated[
     Duration,
     Field(
         le=timedelta(days=1),
-        description="How old a record must be before Tocsin reads it, so that searches in the "
-        "SIEM find all records.",
+        description="How old a record must be before Tocsin reads it, because the SIEM's search "
+        "might not find newer records yet.",
     ),
 ]
 RefreshAges = Annotated[

@@ -1,4 +1,4 @@
-"""Base class of enrichers, which add knowledge about entities."""
+"""Base class for enrichers, which look up information about entities."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Enricher(Configurable[S], ABC):
     """
 
     class Settings(PluginSettings):
-        """Settings of every enricher; derive yours from it."""
+        """Settings shared by all enrichers; derive your settings from this class."""
 
         plugin: str = Field(description="The enabled plugin that this enricher uses.")
         kind: str | None = Field(
             default=None,
-            description="Name of the enricher in the plugin, if the plugin provides several.",
+            description="Which of the plugin's enrichers to use, if the plugin provides several.",
         )
         cache_for: Duration = Field(
             default=timedelta(days=1),
@@ -45,24 +45,26 @@ class Enricher(Configurable[S], ABC):
             default=60,
             ge=1,
             le=100_000,
-            description="Maximum number of entities that Tocsin looks up per minute across all "
-            "nodes. Applies only to online enrichers.",
+            description="The maximum number of entities that all nodes together look up per "
+            "minute. Applies only to online enrichers.",
         )
         timeout: Duration = Field(
             default=timedelta(seconds=20),
             gt=timedelta(0),
             le=timedelta(minutes=2),
-            description="Timeout of one request.",
+            description="How long Tocsin waits for the response to a request.",
         )
         max_tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
-            description="Strictest Traffic Light Protocol marking that an entity can have for "
-            "Tocsin to look it up. Applies only to online enrichers.",
+            description="The strictest Traffic Light Protocol marking that the enricher accepts. "
+            "Tocsin does not look up entities with stricter markings. Applies only to online "
+            "enrichers.",
         )
         max_pap: Annotated[Pap, any_case(Pap)] = Field(
             default=Pap.AMBER,
-            description="Strictest Permissible Actions Protocol marking that an entity can have "
-            "for Tocsin to look it up. Applies only to online enrichers.",
+            description="The strictest Permissible Actions Protocol marking that the enricher "
+            "accepts. Tocsin does not look up entities with stricter markings. Applies only to "
+            "online enrichers.",
         )
 
         @property

@@ -75,7 +75,7 @@ class Intake(Configurable[S], ABC):
     """
 
     class Settings(PluginSettings):
-        """Settings of every intake; derive yours from it."""
+        """Settings shared by all intakes; derive your settings from this class."""
 
         plugin: str = Field(description="The enabled plugin that this intake uses.")
 

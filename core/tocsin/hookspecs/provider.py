@@ -1,4 +1,4 @@
-"""Base class of providers, which connect to SIEMs."""
+"""Base class for providers, which connect to SIEMs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ S = TypeVar("S", bound="Provider.Settings", default=Any)
 
 
 class Provider(Configurable[S], ABC):
-    """Base class of providers, which connect to SIEMs.
+    """Base class for providers, which connect to SIEMs.
 
     Tocsin creates one instance for each table [providers.<name>]. Only one node at a time reads
     from a provider. It reads the provider's streams one after another.
@@ -90,7 +90,7 @@ class Provider(Configurable[S], ABC):
     """
 
     class Settings(PluginSettings):
-        """Settings of every provider; derive yours from it."""
+        """Settings shared by all providers; derive your settings from this class."""
 
         plugin: str = Field(description="The enabled plugin that this provider uses.")
         poll_interval: Duration = Field(
@@ -129,8 +129,8 @@ class Provider(Configurable[S], ABC):
         )
         write_back: bool = Field(
             default=False,
-            description="Whether to add the summary of each investigation to its incidents in the "
-            "SIEM, as a comment.",
+            description="Whether to add the summary of each investigation as a comment to its "
+            "incidents in the SIEM.",
         )
         write_back_status: (
             Annotated[
@@ -155,7 +155,7 @@ class Provider(Configurable[S], ABC):
 
         @property
         def marking(self) -> Marking:
-            """The marking of its incidents."""
+            """The marking of the provider's incidents."""
             return Marking(self.tlp, self.pap)
 
         @property
@@ -257,7 +257,7 @@ class Provider(Configurable[S], ABC):
         """
 
     def note_shapes(self, kind: str, records: Sequence[Mapping[str, Any]]) -> None:
-        """Note which fields raw records from the SIEM have, and their types.
+        """Note the fields of raw records from the SIEM, and the types of these fields.
 
         `kind` is a key in `record_contracts`; other kinds are ignored. Call this method for each
         page of new records. `WindowedProvider` calls it for the records from `list_changes`.
@@ -276,9 +276,9 @@ class Provider(Configurable[S], ABC):
         """Return the current version of an incident, or None if it no longer exists in the SIEM.
 
         If the settings have a field `refresh_after`, a tuple of durations in ascending order,
-        Tocsin calls this method when these durations have passed since it first stored the
-        incident. For a backfilled incident, Tocsin calls the method only if the incident is younger
-        than the last duration.
+        Tocsin calls this method each time one of these durations has passed since it first stored
+        the incident. For a backfilled incident, Tocsin calls the method only if the incident is
+        younger than the last duration.
         """
         raise NotImplementedError
 
@@ -302,7 +302,7 @@ class Provider(Configurable[S], ABC):
         raise NotImplementedError
 
     def unpack(self, body: bytes, received_at: datetime) -> Iterable[Received]:
-        """Return the contents of a pushed body, whose credentials are already checked, in batches.
+        """Return the contents of a pushed body in batches. Credentials are already checked.
 
         For incidents without a time, use `received_at`, the time of the push. If an intake is
         configured, Tocsin calls this method in a thread, for a push that `receive` has already

@@ -80,7 +80,7 @@ def classify_response(response: HttpResponse, what: str, now: datetime) -> Plugi
     status, body = response.status, response.body[:_MAX_BODY]
     message = f"{what} returned {status}{_format_excerpt(body[:_MAX_EXCERPT])}"
     if status == HTTPStatus.PARTIAL_CONTENT:
-        message = f"{what} returned only a part of the results{_format_warning(response)}"
+        message = f"{what} returned only part of the results{_format_warning(response)}"
         return TryLater(message, status=status)
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return None

@@ -39,7 +39,7 @@ class PushProvider(Provider[S]):
     """
 
     class Settings(Provider.Settings):
-        """Settings of every push provider: a token, a secret, or both."""
+        """Settings shared by all push providers: a token, a secret or both."""
 
         token: SecretStr | None = Field(
             default=None,

@@ -47,7 +47,7 @@ class WindowedProvider(Provider[S]):
     """
 
     class Settings(Provider.Settings):
-        """Settings of every windowed provider."""
+        """Settings shared by all windowed providers."""
 
         first_fetch: Duration = Field(
             default=timedelta(hours=24),

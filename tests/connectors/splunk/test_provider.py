@@ -257,7 +257,7 @@ async def test_check_reports_missing_objects(simulator, clock):
         assert health.problems == (
             "tocsin lacks the capability search; grant it to one of the user's roles",
             "tocsin lacks the capability edit_notable_events; grant it to one of the user's roles",
-            "tocsin cannot search the index notable, or it does not exist",
+            "tocsin cannot search the index notable, or the index does not exist",
         )
 
 

@@ -73,7 +73,8 @@ class AlertCursor:
             return AlertCursor(reached[-1])
         if found.after is None:
             raise Broken(
-                f"no page token after {len(found.records)} alerts that changed at {self.since}"
+                f"the response with {len(found.records)} alerts that changed at {self.since} has "
+                "no page token"
             )
         return AlertCursor(self.since, found.after)
 

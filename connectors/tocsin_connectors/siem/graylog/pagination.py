@@ -44,7 +44,7 @@ class EventCursor:
         if (self.page - 1) * size + count >= found.total:
             return None
         if not count:
-            raise Broken(f"page {self.page} of {found.total} events is empty")
+            raise Broken(f"page {self.page} is empty, although there are {found.total} events")
         if reached and reached[-1] > self.since:
             return replace(self, since=reached[-1], page=1)
         if count < size:  # the number of a page depends on its size

@@ -317,7 +317,7 @@ class OffenseClient:
             except Refused:
                 self._is_old = False
                 raise refused from None
-        message = "API version without the time of manual offense changes"
+        message = "this API version does not return the time of manual offense changes"
         self._log.warning(message, missing_field=PERSISTED)
         return answered
 

@@ -244,7 +244,8 @@ class ArielSearcher:
                 case {"events": [_, *_] as rows}:
                     found += [row if isinstance(row, dict) else {} for row in rows]
                 case _:
-                    raise Broken(f"GET {path}/results returned none of {total - len(found)} events")
+                    left = total - len(found)
+                    raise Broken(f"GET {path}/results returned none of the {left} remaining events")
         return found
 
 

@@ -103,7 +103,8 @@ class SearchJobs:
         if not isinstance(records, list) or body.get("preview") is True:
             raise Broken(f"GET {path} returned a response without final `results`")
         if not records or not all(isinstance(record, dict) for record in records):
-            raise Broken(f"GET {path} returned none of the {cursor.total - cursor.offset} results")
+            left = cursor.total - cursor.offset
+            raise Broken(f"GET {path} returned none of the {left} remaining results")
         check_complete(list_messages(body))
         offset = cursor.offset + len(records)
         return records, replace(cursor, offset=offset, server_time=answer.server_time)

@@ -36,7 +36,7 @@ async def find_permission_problems(
         if name not in capabilities
     ]
     if not await jobs.all(spl.FINDINGS_INDEX_SEARCH):
-        problems.append(f"{username} cannot search the index notable, or it does not exist")
+        problems.append(f"{username} cannot search the index notable, or the index does not exist")
     window = Window(now - _SECOND, now)
     await jobs.all(spl.build_indexed_search(window, _SECOND))
     await jobs.all(spl.build_reviewed_search(window))

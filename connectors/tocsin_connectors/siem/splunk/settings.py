@@ -27,8 +27,8 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     look_back: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="The maximum time from a finding's event time until Splunk indexes the "
-        "finding or someone reviews it.",
+        description="How long after a finding's event time Tocsin still expects Splunk to index "
+        "the finding or someone to review it.",
     )
     investigations: bool = Field(
         default=False,
@@ -38,7 +38,8 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     investigations_for: Duration = Field(
         default=timedelta(days=30),
         gt=timedelta(0),
-        description="How long after an investigation was created Tocsin checks it for changes.",
+        description="How long Tocsin keeps checking an investigation for changes, counted from its "
+        "creation.",
     )
     event_indexes: tuple[IndexName, ...] = Field(
         default=("*",),

@@ -61,9 +61,9 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
     )
     close_as: Mapping[IncidentDisposition, Classification] = Field(
         default={},
-        description="Which classification and reason Tocsin uses when the incident has a certain "
-        'disposition, such as `{ "false-positive" = "FalsePositive-InaccurateData" }`. By default, '
-        "this is `closed_classification`.",
+        description="Which classification and reason Tocsin uses instead of "
+        "`closed_classification` when the incident has a certain disposition, such as "
+        '`{ "false-positive" = "FalsePositive-InaccurateData" }`.',
     )
 
     @model_validator(mode="before")

@@ -69,8 +69,8 @@ class TheHiveSettings(CaseChannel.Settings):
     )
     close_as: Mapping[IncidentDisposition, AlertStatus] = Field(
         default={},
-        description="Which status Tocsin uses when the incident has a certain disposition, such as "
-        '`{ "false-positive" = "False alarm" }`. By default, this is `closed_status`.',
+        description="Which status Tocsin uses instead of `closed_status` when the incident has a "
+        'certain disposition, such as `{ "false-positive" = "False alarm" }`.',
     )
 
     @model_validator(mode="after")
