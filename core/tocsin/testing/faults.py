@@ -50,9 +50,9 @@ class Fault(StrEnum):
     RESTARTED = auto()
     """The connection breaks without a response, and the SIEM drops its sessions and page tokens."""
     LOST = auto()
-    """The SIEM processes the next request that is not a GET, and the response is lost."""
+    """The SIEM processes the next request that is not a GET, but the response is lost."""
     EXPIRED_PAGE = auto()
-    """The next page token that is used has expired: 400."""
+    """The next page token that the client uses has expired: 400."""
     REPEATED_PAGE = auto()
     """The response to the next page token links to the same page again."""
 

@@ -23,11 +23,11 @@ async def investigate(
     asked_at: datetime = NOON,
     previous: Report | None = None,
 ) -> Report:
-    """Return the report of an inquiry, after a second run that replays the ledger of the first.
+    """Run an investigator twice and return its report; the second run replays the first.
 
-    Raises AssertionError if the second run asks other questions or returns another report, if the
-    report cites unknown references, or if its findings are not numbered in order. Exceptions of the
-    investigator propagate.
+    Raises AssertionError if the second run asks different questions or returns a different report,
+    if the report cites unknown references, or if its findings are not numbered in order. The
+    investigator's exceptions propagate.
     """
     inquiry = Inquiry(
         session_id="ses_test",

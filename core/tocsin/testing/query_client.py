@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """One step of a run: a question with its result, or a conclusion with its evidence."""
+    """A step of a run: a question with its result, or a conclusion with its evidence."""
 
     reference: str
     """The reference with which a report cites the step, such as `step:3`."""
@@ -36,34 +36,35 @@ class RecordedStep:
 
 @dataclass(kw_only=True, slots=True)
 class ScriptedQueryClient(QueryScript):
-    """Query client that answers from a script, and stores each step in `steps`.
+    """A query client that answers from a script and stores each step in `steps`.
 
-    Windows, limits and the order of results apply as in the service. Concurrent questions from two
-    tasks raise AssertionError, because the order of the steps would not be deterministic.
+    Windows, limits and the order of results are the same as in the service. If two tasks ask
+    questions at the same time, the client raises AssertionError, because the order of the steps
+    would be random.
     """
 
     steps_before: int = 0
-    """The number of steps in earlier runs of the session."""
+    """How many steps there were in earlier runs of the session."""
     steps: list[RecordedStep] = field(default_factory=list, init=False)
     phases: list[Phase] = field(default_factory=list, init=False)
-    """The phases that were entered, in order."""
+    """The phases that the investigator entered, in order."""
     _recorded: Sequence[RecordedStep] | None = field(default=None, init=False)
     _trouble: AssertionError | None = field(default=None, init=False)
     _is_asked: bool = field(default=False, init=False)
 
     @property
     def asked(self) -> list[Question[Any]]:
-        """Every question, in order."""
+        """The questions that the investigator asked, in order."""
         return [step.question for step in self.steps if step.question is not None]
 
     @property
     def elapsed(self) -> timedelta:
-        """The duration of the run at its last step."""
+        """How long the run had taken by its last step."""
         return len(self.asked) * self.each_takes
 
     @property
     def references(self) -> set[str]:
-        """The references that a report can cite: the steps, and the incidents in their results."""
+        """The references that a report can cite: the steps and the incidents in their results."""
         steps = {step.reference for step in self.steps}
         contents = (step.answered.content for step in self.steps if step.answered)
         return steps | {
@@ -71,13 +72,13 @@ class ScriptedQueryClient(QueryScript):
         }
 
     def replay(self) -> ScriptedQueryClient:
-        """Return a client that replays this run, and raises AssertionError for anything else."""
+        """Return a client that replays this run; it raises AssertionError for anything else."""
         client = ScriptedQueryClient(each_takes=self.each_takes, steps_before=self.steps_before)
         client._recorded = tuple(self.steps)
         return client
 
     def check(self) -> None:
-        """Raise AssertionError after a forbidden question or an incomplete replay.
+        """Raise AssertionError if a question was forbidden or a replay is incomplete.
 
         Call this method after the run, because the investigator might have caught the error that
         the client raised during the run.
@@ -113,7 +114,7 @@ class ScriptedQueryClient(QueryScript):
         return [self._take(question) for question in questions]
 
     async def conclude(self, text: str, evidence: Sequence[str]) -> str:
-        """Record a conclusion with its evidence, and return its step."""
+        """Record a conclusion with its evidence and return its step."""
         self._next_recorded((text, tuple(evidence)))
         step = RecordedStep(self._reference, self._phase, conclusion=text, evidence=tuple(evidence))
         self.steps.append(step)

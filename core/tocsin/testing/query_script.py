@@ -53,21 +53,22 @@ class QueryScript:
 
     incidents: Sequence[IncidentRecord] = ()
     events: Mapping[str, Sequence[SiemEvent]] = field(default_factory=dict)
-    """Events by provider; only these providers answer event queries."""
+    """Events by provider. Only these providers support event searches."""
     enrichments: Mapping[str, Sequence[Enrichment]] = field(default_factory=dict)
-    """Enrichments by enricher; only these enrichers answer."""
+    """Enrichments by enricher. Only these enrichers exist."""
     edges: Sequence[Edge] = ()
     matches: Sequence[Match] = ()
-    """Results of `SearchHistory`; a result matches if its title contains every word."""
+    """Results for `SearchHistory`. A result matches if its title contains every word of the
+    text."""
     environment: Environment = field(default_factory=Environment)
     """Identifies internal and well-known entities."""
     away: Mapping[str, str] = field(default_factory=dict)
-    """Unavailable sources, such as `provider:edge`, `enricher:lists` or `graph`, with the
+    """Unavailable sources, such as `provider:edge`, `enricher:lists` or `graph`, each with the
     reason."""
     sources: Sources | None = None
-    """The available sources; by default, the sources that the other fields name."""
+    """The result of `ListSources`; by default, the sources that occur in the other fields."""
     each_takes: timedelta = timedelta(0)
-    """The reported duration of each question."""
+    """How far each question advances `elapsed`."""
 
 
 def answer_question(script: QueryScript, question: Question[Any]) -> Any:

@@ -25,16 +25,16 @@ class RemoteObject:
     id: str
     """The ID that receipts contain as `remote_id`."""
     observables: Sequence[str] = ()
-    """The values of the observables. If a value was added twice, it occurs twice."""
+    """The values of the observables. A value that was added twice occurs twice."""
     notes: Sequence[str] = ()
     is_open: bool = True
 
 
 class ReceiverSimulator(VendorApi):
-    """Simulated API of one receiver, which `async with` serves at `url`."""
+    """A simulated receiver, whose API `async with` serves at `url`."""
 
     search_delay: ClassVar[timedelta] = timedelta(0)
-    """The delay before a search finds new objects; see `is_searchable`."""
+    """How long it takes until a search finds a new object; see `is_searchable`."""
     _reason = "message"
 
     def __init__(self, clock: Clock, *, port: int = 0) -> None:
@@ -48,11 +48,11 @@ class ReceiverSimulator(VendorApi):
 
     @abstractmethod
     def objects(self) -> Sequence[RemoteObject]:
-        """Return the objects in the order of their creation."""
+        """Return the objects in the order in which they were created."""
 
     @abstractmethod
     def remove(self, identifier: str) -> None:
-        """Remove an object, to simulate a deletion by a person."""
+        """Remove an object, to simulate that a person deletes it."""
 
     # used by its handlers
 
@@ -61,15 +61,13 @@ class ReceiverSimulator(VendorApi):
         return next(self._numbers)
 
     def is_searchable(self, made_at: Any) -> bool:
-        """Return whether a search already finds an object that was created at `made_at`."""
+        """Return whether a search would already find an object that was created at `made_at`."""
         return bool(self.clock.now() - made_at >= self.search_delay)
 
     # used by tests
 
     def fail(self, fault: Fault, *, after: int = 0) -> None:
-        """Make one request fail: the next request, or the request that follows `after` other
-        requests.
-        """
+        """Make the next request fail, or the one that comes after `after` other requests."""
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:

@@ -44,23 +44,24 @@ _POISONED_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class ScheduledFault:
-    """A fault at a time of the scenario."""
+    """A fault that a scenario injects at a certain time."""
 
     at: datetime
     fault: Fault | None = None
-    """The fault of the next request."""
+    """How the next request fails, if it does."""
     skew: timedelta | None = None
-    """The new offset of the SIEM's clock."""
+    """By how much the SIEM's clock is ahead from now on, if that changes."""
     poisons: bool = False
-    """Whether every page that contains the next changed incident fails for an hour."""
+    """Whether, for an hour, every page fails that contains the incident that changes next."""
 
 
 class Scenario:
-    """A sequence of changes in a SIEM from `start` on. The same seed produces the same sequence.
+    """A sequence of changes in a SIEM, beginning at `start`.
 
-    Incidents appear, change, escalate, close and merge. Some arrive in bursts with equal
-    timestamps, some become visible late, some get their entities later, and some are malformed.
-    Some titles and IDs are hostile. The attribute `mishaps` lists the faults.
+    The same seed produces the same sequence. Incidents appear, change, escalate, close and merge.
+    Some arrive in bursts with the same timestamp, some become visible late, some get their entities
+    later, and some are malformed. Some titles and IDs are hostile. The attribute `mishaps` lists
+    the faults.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Scenario:
         self._poisons = False
 
     def due(self, now: datetime) -> list[Case]:
-        """Return the changes up to `now` that were not returned before."""
+        """Return the changes up to `now` that this method has not returned before."""
         due = []
         while self._cases and self._cases[0].changed_at <= now:
             due.append(self._cases.popleft())

@@ -15,26 +15,25 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One version of one incident in the SIEM."""
+    """One version of an incident in the SIEM."""
 
     id: str
     number: int
     title: str
     severity: Severity | str
-    """A severity, or the vendor's string for an unknown severity."""
+    """A severity, or a string for a severity that the provider does not know."""
     created_at: datetime
     changed_at: datetime
-    """The time of this version in the SIEM, to the microsecond."""
+    """When this version was written, to the microsecond."""
     status: IncidentStatus = IncidentStatus.NEW
     description: str = ""
     entities: tuple[Entity, ...] = ()
     merged_into: str | None = None
     """The ID of the incident into which this incident was merged."""
     visible_at: datetime | None = None
-    """The true time from which the API shows this version; None if it shows the version
-    immediately."""
+    """From when the API shows this version, in true time; None for immediately."""
     entities_at: datetime | None = None
-    """The true time from which the API shows the entities; None if it shows them immediately."""
+    """From when the API shows the entities, in true time; None for immediately."""
     malformed: bool = False
     """Whether the API returns this version as an unreadable record."""
 
@@ -52,9 +51,9 @@ class LogEvent:
 
 
 class Siem:
-    """Contents of a SIEM: every version of every incident, the log events and the comments.
+    """The contents of a SIEM: every version of every incident, the log events and the comments.
 
-    `clock` provides the true time. The clock of the SIEM, which sets `changed_at` and `created_at`,
+    `clock` provides the true time. The SIEM's own clock, which sets `changed_at` and `created_at`,
     is ahead by `skew`. You can change `skew` at any time.
     """
 
@@ -70,13 +69,13 @@ class Siem:
         self._comments: dict[str, list[str]] = {}
 
     def now(self) -> datetime:
-        """Return the SIEM's time."""
+        """Return the current time according to the SIEM's clock."""
         return self.clock.now() + self.skew
 
     def put(self, case: Case) -> Case:
-        """Store a new version with true times, and return the version with the SIEM's times.
+        """Store a new version, given in true time, and return it with the SIEM's times.
 
-        A version never has an earlier time than the previous version, even if the SIEM's clock was
+        The version never gets an earlier time than the previous one, even if the SIEM's clock was
         set back.
         """
         versions = self._versions.setdefault(case.id, [])
@@ -93,7 +92,7 @@ class Siem:
         return kept
 
     def get(self, identifier: str) -> Case | None:
-        """Return the latest visible version; None if there is none."""
+        """Return the latest visible version of an incident; None if there is none."""
         now = self.clock.now()
         for version in reversed(self._versions.get(identifier, ())):
             if version.visible_at is None or version.visible_at <= now:
@@ -101,7 +100,7 @@ class Siem:
         return None
 
     def changed(self, window: Window) -> list[Case]:
-        """Return the incidents whose latest visible version changed in `window`, the oldest first.
+        """Return the incidents whose latest visible version was written in `window`, oldest first.
 
         Incidents with the same time are ordered by ID.
         """
@@ -112,7 +111,7 @@ class Siem:
     def created(self, window: Window) -> list[Case]:
         """Return the visible incidents that were created in `window`, in order.
 
-        Many vendors can list only by creation time, and do not report changes.
+        Use this method for vendors that can list only by creation time and do not report changes.
         """
         first, last = (bisect_left(self._births, (end, "")) for end in (window.start, window.end))
         found = (self.get(name) for _, name in self._births[first:last])
@@ -137,13 +136,13 @@ class Siem:
         return [self._as_shown(version, now) for version in shown]
 
     def log(self, log_event: LogEvent) -> LogEvent:
-        """Store a log event with the true time, and return the event with the SIEM's time."""
+        """Store a log event, given in true time, and return it with the SIEM's time."""
         kept = replace(log_event, occurred_at=log_event.occurred_at + self.skew)
         insort(self._log, kept, key=_occurred_at)
         return kept
 
     def logged(self, window: Window, entity: Entity) -> list[LogEvent]:
-        """Return the log events of an entity in a window, the latest first."""
+        """Return the log events in a window that contain an entity, latest first."""
         ends = (window.start, window.end)
         first, last = (bisect_left(self._log, end, key=_occurred_at) for end in ends)
         return [event for event in reversed(self._log[first:last]) if entity in event.entities]
@@ -159,7 +158,7 @@ class Siem:
     def truth(self) -> dict[str, Case]:
         """Return the latest version of every incident by ID, as if everything were visible.
 
-        Incidents whose latest version is malformed are omitted; see `unreadable`.
+        Incidents whose latest version is malformed are left out; see `unreadable`.
         """
         return {case.id: case for case in self._latest() if not case.malformed}
 

@@ -25,7 +25,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """A page of the vendor's list."""
+    """A page of the vendor's list of incidents."""
 
     cases: Sequence[Case]
     next_token: str | None
@@ -41,16 +41,16 @@ class _PageToken:
 
 
 class Simulator(VendorApi):
-    """Simulated API of one SIEM, which `async with` serves at `url`."""
+    """A simulated SIEM, whose API `async with` serves at `url`."""
 
     most_per_page: ClassVar[int] = 100
-    """The page limit of the vendor, which also applies if a client requests more records."""
+    """The vendor's page limit, which applies even if a client requests more records."""
     newest_first: ClassVar[bool] = False
     session_lifetime: ClassVar[timedelta] = timedelta(hours=1)
     page_token_lifetime: ClassVar[timedelta] = timedelta(minutes=10)
 
     def __init__(self, siem: Siem, *, port: int = 0) -> None:
-        """Serve a SIEM on `port`, or on a free port if `port` is 0."""
+        """Serve a SIEM on `port`; 0 selects a free port."""
         self.siem = siem
         super().__init__(siem.clock, port=port)
         self.most_per_minute: int | None = None
@@ -69,13 +69,13 @@ class Simulator(VendorApi):
         """Return an incident in the vendor's format."""
 
     def render_log_event(self, log_event: LogEvent) -> dict[str, Any]:
-        """Return a log event in the vendor's format; needed if the provider has `events`."""
+        """Return a log event in the vendor's format; required for providers with `events`."""
         raise NotImplementedError
 
     def is_signed(self, request: web.Request) -> bool | Awaitable[bool]:
         """Return whether a request is authenticated; by default, whether it has a valid session.
 
-        If the credentials are in the body, this method can be a coroutine function.
+        If the body contains the credentials, make this method a coroutine function.
         """
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return scheme == "Bearer" and self.has_session(token)
@@ -89,16 +89,16 @@ class Simulator(VendorApi):
         return token
 
     def has_session(self, token: str) -> bool:
-        """Return whether a session token from any part of a request is valid."""
+        """Return whether a session token is valid, wherever the request contains it."""
         ends = self._sessions.get(token)
         return ends is not None and ends > self.siem.clock.now()
 
     def page(self, window: Window, *, limit: int, token: str | None = None) -> ListedPage:
         """Return the page for a token, or the first page of the changes in a window.
 
-        A token points to the position after the last incident of the previous page, so that
-        concurrent changes do not shift the pages. Raises `ErrorResponse` for an expired token, and
-        for a page with an incident in `siem.poisoned`.
+        A token points to the position after the previous page's last incident, so changes do not
+        shift the pages. Raises `ErrorResponse` if the token has expired, or if the page contains an
+        incident in `siem.poisoned`.
         """
         cases = self.siem.changed(window)[:: -1 if self.newest_first else 1]
         start = 0 if token is None else self._place(cases, token)
@@ -115,9 +115,9 @@ class Simulator(VendorApi):
     def slice(
         self, cases: Window | Sequence[Case], *, limit: int, offset: int = 0
     ) -> Sequence[Case]:
-        """Return the changes in a window from `offset` on, for other kinds of pagination.
+        """Return the changes in a window, starting at `offset`, for other kinds of pagination.
 
-        Instead of a window, you can pass the cases of another list, such as `siem.created(window)`.
+        Instead of a window, you can pass another list of cases, such as `siem.created(window)`.
         """
         if isinstance(cases, Window):
             cases = self.siem.changed(cases)[:: -1 if self.newest_first else 1]
@@ -127,7 +127,7 @@ class Simulator(VendorApi):
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
     def has_page_token(self, text: str) -> bool:
-        """Return whether a string, such as a link, contains an issued page token."""
+        """Return whether a string, such as a link, contains one of the simulator's page tokens."""
         return any(token in text for token in self._places)
 
     def get(self, identifier: str) -> Case:
@@ -137,27 +137,27 @@ class Simulator(VendorApi):
         return case
 
     def show(self, case: Case) -> dict[str, Any]:
-        """Return the API's record of an incident, which is unreadable if the case is malformed."""
+        """Return an incident as the API shows it; malformed cases become unreadable."""
         record = self.render(case)
         return _corrupt(record) if case.malformed else record
 
     def logged(
         self, window: Window, entity: Entity, *, limit: int, offset: int = 0
     ) -> Sequence[LogEvent]:
-        """Return the log events of an entity in a window from `offset` on, latest first."""
+        """Return log events that contain an entity, latest first, starting at `offset`."""
         found = self.siem.logged(window, entity)
         page = found[offset : offset + min(limit, self.most_per_page)]
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
     def show_log_event(self, log_event: LogEvent) -> dict[str, Any]:
-        """Return the API's record of a log event, which is unreadable if the event is malformed."""
+        """Return a log event as the API shows it; malformed events become unreadable."""
         record = self.render_log_event(log_event)
         return _corrupt(record) if log_event.malformed else record
 
     # used by tests
 
     def fail(self, *faults: Fault, times: int = 1, where: str = "") -> None:
-        """Make the next requests fail, one with each fault; repeat these faults `times` times.
+        """Make the next requests fail, one for each fault; `times` repeats all faults.
 
         Affects only requests whose path contains `where`.
         """
@@ -173,7 +173,7 @@ class Simulator(VendorApi):
         self._faults.clear()
 
     def forget(self) -> None:
-        """Drop every session and every page token, to simulate a restart."""
+        """Drop all sessions and page tokens, to simulate a restart."""
         self._sessions.clear()
         self._places.clear()
 
@@ -182,7 +182,7 @@ class Simulator(VendorApi):
         await self._server.hang_up()
 
     async def listen(self) -> None:
-        """Accept connections again, with all sessions and tokens dropped."""
+        """Accept connections again, after dropping all sessions and page tokens."""
         self.forget()
         await self._server.listen()
 

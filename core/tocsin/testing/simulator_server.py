@@ -15,10 +15,10 @@ _HISTORY = timedelta(hours=12)
 
 
 def run_simulator(kind: type[Simulator], *, port: int = 8099, changes: int = 500) -> None:
-    """Serve a simulator on a local port in real time, until Ctrl+C.
+    """Serve a simulator on a local port in real time, until you press Ctrl+C.
 
-    The simulator starts halfway through a `Scenario` with this number of changes: half of the
-    changes have already happened, and the other half follows over the next twelve hours.
+    The simulator starts halfway through a `Scenario` with this number of changes. Half of the
+    changes have already happened, and the other half follow over the next twelve hours.
     """
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve_simulator(kind, port, changes))

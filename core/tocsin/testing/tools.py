@@ -42,15 +42,15 @@ E = TypeVar("E", bound=Enricher)
 
 
 def loopback_client() -> GuardedClient:
-    """Return an HTTP client that can reach this machine, for plugins under test.
+    """Return an HTTP client for tests, which can reach this machine.
 
-    Close the client after the test with `await client.close()`.
+    After the test, close the client with `await client.close()`.
     """
     return open_client(allow_hosts=["127.0.0.1"])
 
 
 def loopback_sockets(ca_file: str | None = None) -> Sockets:
-    """Return sockets that can reach this machine, for plugins under test.
+    """Return sockets for tests, which can reach this machine.
 
     `ca_file` replaces the system's certificate authorities.
     """
@@ -69,8 +69,8 @@ def make_tools(
 ) -> Tools:
     """Return the tools for a plugin object.
 
-    By default, the tools have no network access, a `ManualClock`, no internal entities, no
-    knowledge and no earlier attempts.
+    By default, the tools have a `ManualClock`, but no network access, internal entities, knowledge
+    or earlier attempts.
     """
     return Tools(
         name=name,
@@ -90,7 +90,7 @@ async def open_provider(
 ) -> AsyncGenerator[P, None]:
     """Yield a started provider of this class, with a client that can reach this machine.
 
-    Pass settings as in `plugins.toml`, but pass secrets as plain text.
+    Pass the settings as you would write them in `plugins.toml`, but secrets as plain text.
     """
     http = loopback_client()
     try:
@@ -113,7 +113,7 @@ async def open_enricher(
 ) -> AsyncGenerator[E, None]:
     """Yield a started enricher of this class, with a client that can reach this machine.
 
-    Pass settings as in `plugins.toml`, but pass secrets as plain text.
+    Pass the settings as you would write them in `plugins.toml`, but secrets as plain text.
     """
     http = loopback_client()
     tools = make_tools(http, name, clock, environment=environment, knowledge=knowledge)
@@ -128,7 +128,7 @@ async def open_enricher(
 def make_settings(kind: Kind, name: str = "test", **settings: Any) -> Any:
     """Return the validated settings of a plugin class.
 
-    Pass settings as in `plugins.toml`, but pass secrets as plain text.
+    Pass the settings as you would write them in `plugins.toml`, but secrets as plain text.
     """
     with TemporaryDirectory() as folder:
         secrets = (part for part in settings if part in kind.Settings.secret_fields())

@@ -22,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[Any]]
 
 
 class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a mistake of the simulator
-    """Error response of a simulator; raise it in a request handler."""
+    """An error response from a simulator; raise it in a request handler."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
@@ -33,7 +33,7 @@ class ErrorResponse(Exception):  # noqa: N818 - what the vendor answers, not a m
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that the server received."""
+    """A request that the simulator received."""
 
     at: datetime
     method: str
@@ -47,7 +47,7 @@ class VendorApi(ABC):
     """An API that records its requests, and fails on demand."""
 
     open_paths: ClassVar[tuple[str, ...]] = ()
-    """Paths that need no authentication, such as sign-in."""
+    """Paths that do not require authentication, such as sign-in."""
     _reason: ClassVar[str] = "error"
     """The response member with the reason of an error."""
 
@@ -75,14 +75,14 @@ class VendorApi(ABC):
     def is_signed(self, request: web.Request) -> bool | Awaitable[bool]:
         """Return whether a request has valid credentials.
 
-        If the credentials are in the body, this method can be a coroutine function.
+        If the body contains the credentials, make this method a coroutine function.
         """
 
     def refuse(self, refusal: ErrorResponse) -> web.Response:
-        """Return the vendor's response to a request that the API refuses, or that fails.
+        """Return the vendor's response to a request that the API refuses or that fails.
 
-        By default, returns the status, the reason as JSON and `refusal.headers`. Override this
-        method if errors of the API have a different form, such as `200` with `{"error": ...}`.
+        By default, the response has the status, the reason as JSON and `refusal.headers`. Override
+        this method if the API reports errors in another form, such as `200` with `{"error": ...}`.
         """
         response = self.json({self._reason: refusal.reason}, refusal.status)
         response.headers.update(refusal.headers)
@@ -158,7 +158,7 @@ class VendorApi(ABC):
 
     @property
     def sends_delays(self) -> bool:
-        """Whether responses of the simulator to throttled requests have Retry-After."""
+        """Whether the simulator's responses to throttled requests contain Retry-After."""
         return "Retry-After" in self.refuse(self._to_refusal(Fault.THROTTLED)).headers
 
     def _to_refusal(self, fault: Fault) -> ErrorResponse:

@@ -28,7 +28,7 @@ from tocsin.testing.clock import ManualClock
 
 URL = "https://tocsin.example.com"
 ADDRESSES = ("203.0.113.7", "203.0.113.8")
-"""The IP addresses of a sample incident."""
+"""The IP addresses in a sample incident."""
 FOUND_ADDRESS = "203.0.113.101"
 """The address that a sample report finds malicious, beside the first of the incident."""
 KNOWN_ADDRESS = "203.0.113.102"
@@ -56,7 +56,7 @@ class ChannelEvents:
         title: str = "Port scan",
         entities: Sequence[Entity] = tuple(map(address, ADDRESSES)),
     ) -> Event:
-        """Return the alert of an incident with two addresses."""
+        """Return an alert about an incident; by default, the incident has two addresses."""
         event = self._event(EventType.INCIDENT_ALERT, f"incident:{number}")
         named = [{"kind": entity.kind.value, "value": entity.value} for entity in entities]
         known = {"external_id": str(number), "number": number, "title": title}
@@ -69,7 +69,7 @@ class ChannelEvents:
     ) -> Event:
         """Return the event for a completed investigation that is related to these subjects.
 
-        The report rates these addresses as malicious: the first address of the incident, one new
+        The report rates these addresses as malicious: the incident's first address, one new
         address, and the addresses in `also`.
         """
         event = self._event(EventType.INVESTIGATION_COMPLETED, f"session:{self._numbers}")
@@ -83,9 +83,7 @@ class ChannelEvents:
         )
 
     def failed(self, times: int) -> Event:
-        """Return the event for a scheduled investigation that failed the given number of times in
-        a row.
-        """
+        """Return the event for a scheduled investigation that failed `times` times in a row."""
         event = self._event(EventType.INVESTIGATION_FAILED, "schedule:nightly")
         return replace(event, data={**event.data, "consecutive_failures": times})
 

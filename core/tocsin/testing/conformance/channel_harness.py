@@ -37,11 +37,11 @@ class ChannelSuite(EventLoopRules):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the channel reaches the server at `url`.
 
-        Return secrets as plain text, and omit settings that have a default.
+        Return secrets as plain text and leave out settings that have a default.
         """
 
     def template_paths(self) -> Sequence[Path]:
-        """Return the directories of the channel's templates; by default, the shipped templates."""
+        """Return the template directories; by default, those that ship with Tocsin."""
         return _load_shipped_templates()
 
     @abstractmethod
@@ -96,20 +96,20 @@ class ChannelHarness(ChannelEvents, ABC):
         return kind(self.checked_settings(), make_tools(self.http, NAME, self.clock))
 
     def checked_settings(self, **settings: Any) -> Any:
-        """Return the channel's validated settings: the settings of the suite, changed by these."""
+        """Return the channel's validated settings: the suite's settings, with these changes."""
         usual = {"timeout": _TIMEOUT, **self.suite.settings(self.server.url)}
         given = {**usual, **self._settings, **settings}
         return make_settings(self.suite.channel, NAME, **given)
 
     def render(self, event: Event, part: str) -> bytes:
-        """Return a part of an event, rendered by the destination's template."""
+        """Return a part of an event, rendered with the destination's template."""
         if part in self.rendered:
             return self.rendered[part]
         return self._renderer.render(self.channel.settings.template, event, part)
 
     @property
     def contract(self) -> Contract | None:
-        """The contract of the receiver that provides the templates."""
+        """The contract of the receiver whose templates are used."""
         return self._renderer.contract(self.channel.settings.template)
 
     async def failure(self, doing: Awaitable[object]) -> Exception | None:
@@ -121,14 +121,14 @@ class EventChannelSuite(ChannelSuite):
     """Base of the rules for channels that send each event in a request."""
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes of the receiver; by default, every request is accepted with `{}`."""
+        """Return the receiver's routes; by default, it responds to every request with `{}`."""
         return [web.route("*", "/{path:.*}", _accept)]
 
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
         """Return the receiver's response to a request that it refuses, in the receiver's format.
 
-        Override this method if the receiver reports errors with status 200. By default, the errors
-        have only a status.
+        Override this method if the receiver reports errors with status 200. By default, an error is
+        only a status.
         """
         return None
 
@@ -137,7 +137,7 @@ class EventChannelSuite(ChannelSuite):
         return EventChannelHarness(self, settings)
 
     async def exercise(self) -> None:
-        """Deliver an event, and check the receiver."""
+        """Deliver an event and check the receiver."""
         async with self.harness() as harness:
             await harness.deliver(harness.alert())
             await harness.channel.check()
@@ -156,7 +156,7 @@ class EventChannelHarness(ChannelHarness):
         return self
 
     async def deliver(self, event: Event, attempt: int = 1) -> Receipt:
-        """Return the receipt of one attempt. Raises the errors of the channel."""
+        """Make one attempt and return its receipt. Raises the channel's errors."""
         delivery = Delivery(
             id="dlv_1",
             event=event,

@@ -42,9 +42,9 @@ class EnricherSuite(EventLoopRules):
 
     enricher: ClassVar[type[Enricher]]
     known: ClassVar[Sequence[Entity]]
-    """Entities for which the source has data: two or more, of as many kinds as possible."""
+    """Two or more entities that the source knows, of as many kinds as possible."""
     unknown: ClassVar[Sequence[Entity]] = ()
-    """Entities for which the source has no data, if any."""
+    """Entities that the source does not know, if there are any."""
     environment: ClassVar[Environment] = Environment()
     knowledge: ClassVar[Knowledge] = NoKnowledge()
 
@@ -52,18 +52,18 @@ class EnricherSuite(EventLoopRules):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the enricher queries the server at `url`.
 
-        Return secrets as plain text, and omit settings that have a default.
+        Return secrets as plain text and leave out settings that have a default.
         """
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes of the source's server; none if the enricher sends no requests."""
+        """Return the routes of the source's server; none if the enricher does not send requests."""
         return ()
 
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
         """Return the server's response to a request that it refuses, in the server's format.
 
-        Override this method if the source reports errors with status 200. By default, the errors
-        have only a status.
+        Override this method if the source reports errors with status 200. By default, an error is
+        only a status.
         """
         return None
 
@@ -72,13 +72,13 @@ class EnricherSuite(EventLoopRules):
         return EnricherHarness(self)
 
     async def exercise(self) -> None:
-        """Query the known entities, and check the source."""
+        """Query the known entities and check the source."""
         async with self.harness() as harness:
             await harness.ask(self.known)
             await harness.enricher.check()
 
     def served_harness(self) -> EnricherHarness:
-        """Return a harness for the enricher; skip the rule if the enricher sends no requests."""
+        """Return a harness for the enricher; skip the rule if it does not send requests."""
         return self.harness() if self.routes() else does_not_apply("the enricher sends no requests")
 
 

@@ -20,16 +20,14 @@ class FileConformance(Conformance):
     """Base of the rules for providers that follow files."""
 
     file_name = "feed.json"
-    """The name that the program gives to the file that it writes."""
+    """The name of the file that the program writes."""
 
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case in the format of the file."""
+        """Return a case as a record in the file's format."""
 
     def log_record(self, log_event: LogEvent) -> dict[str, Any]:
-        """Return the record of a log event that is not an incident; needed if the provider has
-        `events`.
-        """
+        """Return a log event as a record that is not an incident; required with `events`."""
         raise RuleViolation(f"cannot write {log_event.text!r}: override `log_record` in the suite")
 
     def settings(self, path: Path) -> Mapping[str, Any]:
@@ -37,19 +35,18 @@ class FileConformance(Conformance):
         return {"path": str(path)}
 
     def line(self, record: dict[str, Any]) -> bytes:
-        """Return the line that stores a record in the file; by default, JSON."""
+        """Return the line for a record in the file; by default, JSON."""
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
     def rotate(self, path: Path) -> Path:
-        """Rotate the file in the same way as the program that writes it, and return its new path.
+        """Rotate the file as the program that writes it does, and return its new path.
 
         By default, adds the suffix `.1`.
         """
         return path.rename(path.with_name(f"{path.name}.1"))
 
     def compress(self, path: Path) -> Path:
-        """Compress a rotated file in the same way as the program that writes it, and return its new
-        path.
+        """Compress a rotated file as the program that writes it does, and return its new path.
 
         By default, uses gzip.
         """
@@ -76,7 +73,7 @@ class FileHarness(Harness):
         return self._suite.settings(self.path)
 
     def render(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case in the format of the file."""
+        """Return a case as a record in the file's format."""
         return self._suite.record(case)
 
     def keep(self, case: Case) -> Case:

@@ -243,24 +243,20 @@ class Conformance(EventLoopRules):
     statuses: ClassVar[Sequence[IncidentStatus]] = tuple(IncidentStatus)
     """The statuses that the vendor distinguishes."""
     fills: ClassVar[Collection[str]] = ("entities",)
-    """The fields of `Incident` that have a value in every incident of the provider, such as
-    `changed_at` and `techniques`; empty if the vendor reports none of them.
+    """The fields of `Incident` that the provider sets in every incident, such as `changed_at` and
+    `techniques`; empty if there are none.
     """
 
     def external_id(self, case: Case) -> str:
-        """Return the `external_id` that the provider gives a case; by default, the ID of the
-        case.
-        """
+        """Return the `external_id` that the provider gives a case; by default, the case's ID."""
         return case.id
 
     def is_version(self, incident: Incident, case: Case) -> bool:
-        """Return whether an incident represents this version of a case, based on title and
-        status.
-        """
+        """Return whether an incident is this version of a case, judging by title and status."""
         return (incident.title, incident.status) == (case.title, case.status)
 
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a malformed version of a record, which cannot be mapped to an incident.
+        """Return a malformed copy of a record, which cannot be mapped to an incident.
 
         By default, replaces each value with an object.
         """
@@ -271,7 +267,7 @@ class Conformance(EventLoopRules):
         """Return a harness for the provider."""
 
     async def exercise(self) -> None:
-        """Read some incidents, and check the connection."""
+        """Read some incidents and check the connection."""
         async with self.harness() as harness:
             case, *_ = (harness.put() for _ in range(3))
             await harness.arrive()

@@ -38,20 +38,20 @@ class HttpConformance(Conformance):
     def settings(self, url: str) -> Mapping[str, Any]:
         """Return the settings with which the provider reads the simulator at `url`.
 
-        Return secrets as plain text, and omit settings that have a default.
+        Return secrets as plain text and leave out settings that have a default.
         """
 
     def wrong_settings(self, url: str) -> Mapping[str, Any]:
         """Return settings with credentials that the simulator does not accept.
 
-        By default, replaces every secret. An empty mapping means that there are no credentials.
+        By default, replaces every secret. Return an empty mapping if there are no credentials.
         """
         given = self.settings(url)
         secret = self.provider.Settings.secret_fields() & given.keys()
         return {**given, **dict.fromkeys(secret, "not-the-right-one")} if secret else {}
 
     def harness(self, *, most_per_page: int | None = None) -> HttpHarness:
-        """Return a harness for the provider, with the page limit `most_per_page` if given."""
+        """Return a harness for the provider; `most_per_page` limits the simulator's pages."""
         return HttpHarness(self, most_per_page)
 
 

@@ -33,10 +33,10 @@ class IntakeRules:
 
     @abstractmethod
     def serve(self) -> AbstractAsyncContextManager[Mapping[str, Any]]:
-        """Run empty servers, and yield the settings with which the intake reaches them."""
+        """Start empty servers, yield the intake's settings for them, and stop them."""
 
     async def lose_stream(self) -> None:
-        """Delete all data of the servers, to simulate the loss of a disk."""
+        """Delete all data on the servers, to simulate a lost disk."""
         does_not_apply("the servers cannot lose their data")
 
     async def stop_servers(self) -> None:
@@ -63,11 +63,11 @@ class IntakeRules:
             await client.close()
 
     async def wait_until_available(self, intake: Intake) -> None:
-        """Return as soon as the intake accepts pushes."""
+        """Wait until the intake accepts pushes."""
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[Intake]:
-        """Yield a started intake with separate servers."""
+        """Yield a started intake with its own servers."""
         async with self.serve() as settings, self.open(settings) as intake:
             yield intake
 

@@ -31,7 +31,7 @@ class ObjectChannelSuite(ChannelSuite):
 
     @property
     def keeps_observables(self) -> bool:
-        """Whether the receiver stores observables. If not, the texts mention the entities."""
+        """Whether the receiver stores observables; if not, its texts mention the entities."""
         return not issubclass(self.channel.Settings, TicketSettings)
 
     def harness(self, **settings: Any) -> ObjectChannelHarness:
@@ -39,17 +39,17 @@ class ObjectChannelSuite(ChannelSuite):
         return ObjectChannelHarness(self, settings)
 
     async def exercise(self) -> None:
-        """Deliver an event, and check the receiver."""
+        """Deliver an event and check the receiver."""
         async with self.harness() as harness:
             await harness.bring(harness.alert())
             await harness.channel.check()
 
 
 class ObjectChannelHarness(ChannelHarness):
-    """One test run of a channel; `async with` sets up the run and cleans up after it.
+    """A test run of a channel; `async with` sets up the run and cleans up after it.
 
-    In the same way as the service, `bring` repeats attempts to deliver an event until one succeeds,
-    and stores the receiver's ID for the object of each subject.
+    Like the service, `bring` repeats attempts to deliver an event until one succeeds and stores the
+    receiver's object ID for each subject.
     """
 
     def __init__(self, suite: ObjectChannelSuite, settings: Mapping[str, Any]) -> None:
@@ -66,11 +66,11 @@ class ObjectChannelHarness(ChannelHarness):
         return self.simulator.objects()
 
     async def attempt(self, event: Event, *, waited: timedelta = timedelta(0)) -> Receipt:
-        """Return the receipt of one attempt. Raises the errors of the channel.
+        """Make one attempt and return its receipt. Raises the channel's errors.
 
-        Passes an event of a `ChangeType` to `follow`, and any other event to `deliver`. The attempt
-        starts `waited` after a node claims the delivery. While the attempt is unfinished, its
-        recorded start is the latest possible time, as in the service.
+        If the event's type is a `ChangeType`, calls `follow`, otherwise `deliver`. The attempt
+        starts when `waited` has passed since a node claimed the delivery. While the attempt is
+        unfinished, its recorded start is the latest possible time, as in the service.
         """
         delivery = self._delivery(event)
         self._begun[event.id] = self.clock.now() + HEARTBEAT
@@ -104,9 +104,9 @@ class ObjectChannelHarness(ChannelHarness):
     async def bring(
         self, event: Event, *, remember: bool = True, waited: timedelta = timedelta(0)
     ) -> Receipt:
-        """Return the receipt of an event after as many attempts as necessary.
+        """Attempt to deliver an event until it succeeds, and return the receipt.
 
-        With `remember=False`, simulates a node that crashes before it records the result.
+        `remember=False` simulates a node that crashes before it records the result.
         """
         for _ in range(_TRIES):
             claimed_at = self.clock.now()
@@ -123,6 +123,6 @@ class ObjectChannelHarness(ChannelHarness):
         raise RuleViolation(f"the event was not delivered in {_TRIES} attempts")
 
     def wait_out(self, error: PluginFailure) -> None:
-        """Advance the clock by the time that the service waits after this failure."""
+        """Advance the clock by the time for which the service would wait after this failure."""
         after = error.after if isinstance(error, TryLater) else None
         self.clock.advance(seconds=(after or _PAUSE).total_seconds())

@@ -37,18 +37,18 @@ class PushConformance(Conformance):
     """Base of the rules for providers that receive pushed requests."""
 
     batches: ClassVar[bool] = True
-    """Whether one request can contain several records."""
+    """Whether a request can contain several records."""
 
     @abstractmethod
     def record(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case in the format of the sender."""
+        """Return a case as a record in the sender's format."""
 
     def body(self, *records: dict[str, Any]) -> bytes:
         """Return the body of a request with these records; by default, a JSON list."""
         return json.dumps(records).encode()
 
     def settings(self) -> Mapping[str, Any]:
-        """Return the settings of the provider: a token, and a signing secret."""
+        """Return the provider's settings: a token and a signing secret."""
         return {"token": TOKEN, "secret": SECRET}
 
     def harness(self) -> PushHarness:
@@ -69,7 +69,7 @@ class PushHarness(Harness):
         return self._suite.settings()
 
     def render(self, case: Case) -> dict[str, Any]:
-        """Return the record of a case in the format of the sender."""
+        """Return a case as a record in the sender's format."""
         return self._suite.record(case)
 
     def keep(self, case: Case) -> Case:

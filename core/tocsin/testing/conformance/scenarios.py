@@ -76,10 +76,11 @@ class ScenarioSuite(ObjectChannelSuite):
     """Base of rules that run scenarios."""
 
     scenarios: ClassVar[Sequence[ChannelScenario]] = SCENARIOS
-    """The scenarios that run with every fault at every request; list fewer for a slow receiver."""
+    """The scenarios that the suite runs with every fault at every request; list fewer if this is
+    slow."""
 
     async def count_steps(self, story: ChannelScenario) -> tuple[int, list[ObjectShape]]:
-        """Return the number of requests for the event of a scenario, and the resulting objects."""
+        """Return how many requests a scenario's event takes, and the resulting objects."""
         async with self.harness() as harness:
             event = await story(harness)
             before = len(harness.simulator.requests)

@@ -52,7 +52,7 @@ class ProviderConformance(
     StatusRules,
     RateLimitRules,
 ):
-    """Contract of a provider for an HTTP API.
+    """Rules for providers that read an HTTP API.
 
     ::
 
@@ -66,7 +66,7 @@ class ProviderConformance(
 
 
 class FileProviderConformance(SharedRules, FileRules, EventRules):
-    """Contract of a provider that follows files.
+    """Rules for providers that read files as they grow.
 
     ::
 
@@ -79,7 +79,7 @@ class FileProviderConformance(SharedRules, FileRules, EventRules):
 
 
 class PushProviderConformance(SharedRules, PushRequestRules):
-    """Contract of a provider that receives pushed requests.
+    """Rules for providers that receive pushed requests.
 
     ::
 
@@ -92,7 +92,7 @@ class PushProviderConformance(SharedRules, PushRequestRules):
 
 
 class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailureRules):
-    """Contract of an enricher. An enricher that sends no requests has no `routes`.
+    """Rules for enrichers. If the enricher does not send requests, omit `routes`.
 
     ::
 
@@ -115,7 +115,7 @@ class EnricherConformance(EnricherSettingsRules, EnrichmentRules, EnricherFailur
 
 
 class ChannelConformance(ChannelSettingsRules, EventDeliveryRules):
-    """Contract of a channel that sends each event in an HTTP request.
+    """Rules for channels that send each event in an HTTP request.
 
     ::
 
@@ -135,7 +135,7 @@ class ObjectChannelConformance(
     RemoteStatusRules,
     ReceiverRules,
 ):
-    """Contract of a channel that keeps objects in its receiver, such as tickets or cases.
+    """Rules for channels that keep objects in their receiver, such as tickets or cases.
 
     ::
 
@@ -154,7 +154,7 @@ class ObjectChannelConformance(
 
 
 class IntakeConformance(IntakeRules):
-    """Contract of an intake.
+    """Rules for intakes.
 
     ::
 
