@@ -42,8 +42,8 @@ class CapabilityRules(HttpConformance):
     async def test_late_entities_are_refreshed(self) -> None:
         """`incident` returns entities that the SIEM added after the incident was read.
 
-        In many SIEMs, entities appear minutes after the incident, and do not count as a change to
-        the incident.
+        In many SIEMs, entities appear minutes after the incident and do not count as a change to
+        it.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -59,7 +59,7 @@ class CapabilityRules(HttpConformance):
     async def test_any_id_is_refreshed(self) -> None:
         """`incident` finds incidents whose ID contains a slash, a space, `?`, `#` or `%`.
 
-        If an ID is not escaped, the path leads to another incident or to none.
+        If the ID is not escaped, the path leads to another incident or to none.
         """
         async with self.harness() as harness:
             self._can(Capability.REFRESH)
@@ -78,7 +78,7 @@ class CapabilityRules(HttpConformance):
         """If the SIEM refuses the details of an incident, all incidents still arrive.
 
         Details can be deleted or restricted. If the provider repeated the request until it
-        succeeds, it would block the feed.
+        succeeds, no further incidents would arrive.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             if getattr(self.provider, "complete", None) in (None, WindowedProvider.complete):
@@ -104,8 +104,8 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_returns_its_window(self) -> None:
         """`backfill` returns all changes in its window, and no others.
 
-        Operators use backfills to fill known gaps. Records outside a gap would raise alerts about
-        old incidents.
+        Operators use backfills to fill known gaps. Records from outside a gap would cause alerts
+        about old incidents.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             window, inside, outside = _past_window(self, harness)
@@ -117,7 +117,7 @@ class CapabilityRules(HttpConformance):
 
     @rule
     async def test_a_backfill_includes_its_first_second(self) -> None:
-        """`backfill` includes changes on the exact second at which its window starts.
+        """`backfill` includes changes at the exact second at which its window starts.
 
         Operators backfill exactly the gap that the coverage ledger shows.
         """
@@ -132,7 +132,7 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_continues_after_any_page(self) -> None:
         """In a new process, `backfill` continues from its stored position.
 
-        A backfill can cover weeks, and processes restart in that time.
+        A backfill can cover weeks and take so long that processes restart meanwhile.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             window, inside, _ = _past_window(self, harness)
@@ -148,8 +148,7 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_does_not_affect_reads(self) -> None:
         """A backfill does not affect regular reads.
 
-        If a backfill moved the position of the regular reads or kept state, it would cause a new
-        gap.
+        If a backfill moved the regular position or kept state, it would cause a new gap.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

@@ -32,8 +32,7 @@ class ChannelSettingsRules(ChannelSuite):
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting of a channel has a description.
 
-        Error messages show the description to operators who omitted a setting or entered a wrong
-        value.
+        When a setting is missing or wrong, operators see its description in the error message.
         """
         expect_descriptions(self.channel.Settings)
 
@@ -51,7 +50,8 @@ class ChannelSettingsRules(ChannelSuite):
     async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of a channel performs no I/O.
 
-        Configuration checks create channels, possibly on machines without network access.
+        Tocsin also creates channels to check the configuration, possibly on machines without
+        network access.
         """
         async with self.harness() as harness:
             settings, tools = harness.channel.settings, harness.channel.tools

@@ -16,7 +16,7 @@ class ClosureRules(ObjectChannelSuite):
 
     @rule
     async def test_nothing_is_closed_by_default(self) -> None:
-        """No object is closed unless the operator configures it.
+        """No object is closed unless an operator has configured this.
 
         Analysts decide whether a case is finished.
         """
@@ -28,10 +28,9 @@ class ClosureRules(ObjectChannelSuite):
 
     @rule
     async def test_matching_events_close_the_object(self) -> None:
-        """An event for which `close_when` is true closes its object.
+        """If `close_when` is true for an event, the event's object is closed.
 
-        The last note of the closed object is the report, which explains why Tocsin closed the
-        object.
+        The closed object's last note is the report, which explains why Tocsin closed the object.
         """
         async with self.harness(close_when="event_type == 'investigation-completed'") as harness:
             await harness.bring(harness.alert())
@@ -48,7 +47,7 @@ class ClosureRules(ObjectChannelSuite):
 
     @rule
     async def test_recovered_failures_are_closed_on_request(self) -> None:
-        """With `close_recovered`, a completed run closes the object of its schedule's failures.
+        """With `close_recovered`, a completed run closes the object with its schedule's failures.
 
         The failure is resolved. The next failure creates a new object.
         """
@@ -63,7 +62,7 @@ class ClosureRules(ObjectChannelSuite):
 
     @rule
     async def test_a_failing_condition_closes_nothing(self) -> None:
-        """If `close_when` cannot be evaluated, the event is delivered and nothing is closed.
+        """If `close_when` cannot be evaluated, the event is delivered but nothing is closed.
 
         An error in the condition must not close open cases or block deliveries.
         """
@@ -78,7 +77,7 @@ class ClosureRules(ObjectChannelSuite):
     async def test_closed_objects_are_not_closed_again(self) -> None:
         """An object that is already closed is not closed again.
 
-        A second request would overwrite the reason of the person who closed the object.
+        A second request would overwrite the reason that a person gave.
         """
         for recovered in (False, True):
             async with self.harness() as harness:

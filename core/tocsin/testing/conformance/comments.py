@@ -57,7 +57,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_stays_plain_text(self) -> None:
         """A comment shows exactly the given text, including markup, quotes and line breaks.
 
-        Comments can quote attackers. The quoted text must not become a link or a mention.
+        Comments can quote text from attackers, which must not turn into a link or a mention.
         """
         async with self.harness() as harness:
             self._writes()
@@ -70,7 +70,7 @@ class CommentRules(HttpConformance):
     async def test_a_key_is_written_once(self) -> None:
         """A comment is not written again if a comment with its key exists, even after a restart.
 
-        After a crash, Tocsin repeats the comment, because the result was not recorded.
+        After a crash, Tocsin does not know whether the comment was written, so it tries again.
         """
         async with self.harness() as harness:
             self._writes()
@@ -82,7 +82,8 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_another_key_is_another_comment(self) -> None:
-        """Each key gets a separate comment, even if keys share a prefix and texts are equal.
+        """Each key gets its own comment, even if keys start with the same characters or texts are
+        equal.
 
         Otherwise, the result of a later investigation would be missing.
         """

@@ -23,7 +23,8 @@ class CoverageRules(HttpConformance):
     async def test_coverage_has_no_gaps(self) -> None:
         """Each `covered` interval starts at the end of the previous interval.
 
-        Operators rely on the coverage ledger to find gaps, which they then backfill.
+        From these intervals, Tocsin builds the coverage ledger, in which operators find gaps to
+        backfill.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3):
@@ -39,7 +40,7 @@ class CoverageRules(HttpConformance):
     async def test_only_what_was_read_is_covered(self) -> None:
         """When a page reports an interval as covered, every incident of the interval has arrived.
 
-        A covered interval counts as complete, so nobody looks for missing incidents there.
+        Nobody looks for missing incidents in an interval that counts as covered.
         """
         for stop in range(1, 6):
             async with self.harness(most_per_page=PAGE) as harness:
@@ -73,8 +74,8 @@ class CoverageRules(HttpConformance):
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
         """`changed_at` is the time of the change in the SIEM, with its time zone.
 
-        `changed_at` determines which version is newer. If `changed_at` were the time of the read,
-        the version that is read last would always count as newer.
+        `changed_at` determines which version is newer. If it were the time of the read, the version
+        that is read last would always count as newer.
         """
         async with self.harness() as harness:
             harness.differing("the time of the last change", changed_at=harness.clock.now() - _SKEW)
@@ -95,8 +96,8 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_ahead_is_read(self) -> None:
         """All changes arrive promptly from a SIEM whose clock is five minutes ahead.
 
-        The times from this SIEM are in the future according to the local clock. A provider that
-        relies on the local clock would delay or lose the changes.
+        By the local clock, this SIEM's times are in the future. A provider that relies on the local
+        clock would delay or lose the changes.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = _SKEW
@@ -110,8 +111,8 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_behind_is_read(self) -> None:
         """All changes arrive from a SIEM whose clock is five minutes behind.
 
-        According to the local clock, the time of a new change from this SIEM is five minutes in the
-        past, so the change can belong to an interval that was already read.
+        By the local clock, a new change in this SIEM is already five minutes old, so it can belong
+        to an interval that was already read.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = -_SKEW
@@ -126,7 +127,7 @@ class CoverageRules(HttpConformance):
     async def test_time_comes_from_the_clock(self) -> None:
         """The provider gets the time only from `tools.clock`.
 
-        Tests and replays use a time that differs from the clock of the machine.
+        Tests and replays use a time that differs from the machine's clock.
         """
         async with self.harness() as harness:
             harness.clock.advance(days=2_000)

@@ -41,8 +41,8 @@ class DeliveryRules(ScenarioSuite):
     async def test_an_incident_becomes_one_object(self) -> None:
         """An alert creates one open object that lists each of the incident's entities once.
 
-        Analysts start from the object. The receipt contains the receiver's ID of the object and a
-        link to it.
+        Analysts start their work with the object. The receipt contains the receiver's ID for the
+        object and a link to it.
         """
         async with self.harness() as harness:
             receipt = await harness.bring(harness.alert())
@@ -52,9 +52,10 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_repeated_event_adds_nothing(self) -> None:
-        """An event that is delivered again, for example by a replay, adds nothing.
+        """An event that is delivered again, for example by a replay, does not add anything.
 
-        Tocsin delivers events at least once, and people stop reading if they see duplicates.
+        Tocsin can deliver an event more than once, and people stop reading when they see
+        duplicates.
         """
         for story in SCENARIOS:
             async with self.harness() as harness:
@@ -69,9 +70,10 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_the_object_of_a_killed_node_is_found(self) -> None:
-        """If a node crashes after it created an object, the next attempt creates no second object.
+        """If a node crashes after it has created an object, the next attempt does not create a
+        second one.
 
-        Tocsin has not recorded the object, and the receiver's search might not list it yet.
+        Tocsin has not recorded the object yet, and the receiver's search might not find it yet.
         """
         if self.idempotency is Idempotency.NONE:
             does_not_apply("the receiver cannot recognize duplicates")
@@ -90,7 +92,7 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_failure_at_any_step_changes_no_result(self) -> None:
-        """If any single request fails, the retries end with the same result as a delivery without
+        """Whichever single request fails, retries lead to the same result as a delivery without
         failures.
 
         Otherwise, a ticket could lack some of its observables and still look complete.
@@ -99,7 +101,7 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_lost_response_at_any_step_changes_no_result(self) -> None:
-        """If the response to any single request is lost, nothing is created twice.
+        """Whichever single response is lost, nothing is created twice.
 
         The receiver has processed the request, but Tocsin does not know the result.
         """
@@ -107,7 +109,7 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_consecutive_failures_share_an_object(self) -> None:
-        """Consecutive failures of a schedule share one object until the schedule is disabled.
+        """Until a schedule is disabled, all its consecutive failures share one object.
 
         People track the failures in one place. Failures after the schedule is enabled again create
         a new object, because the old object might be closed.
@@ -123,7 +125,7 @@ class DeliveryRules(ScenarioSuite):
     @rule
     async def test_a_deleted_object_is_recreated(self) -> None:
         """If a person deletes an object, the next event about the same incident or schedule creates
-        another object.
+        another one.
 
         Otherwise, later events would be lost or wait forever.
         """
@@ -155,10 +157,10 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_late_attempt_creates_no_duplicate(self) -> None:
-        """If an attempt started late and its result is unknown, no second object is created.
+        """Even if an attempt started late and its result is unknown, no second object is created.
 
-        A node can start an attempt long after it claimed the delivery, and the receiver's search
-        finds new objects only after a delay.
+        A node can start an attempt long after it has claimed the delivery, and the receiver's
+        search finds new objects only after a delay.
         """
         late = HEARTBEAT - timedelta(seconds=1)
         if self.idempotency is Idempotency.NONE:

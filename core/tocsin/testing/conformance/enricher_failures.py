@@ -25,9 +25,10 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_not_found_means_no_enrichment(self) -> None:
-        """For a 404 response, the enricher returns no enrichment.
+        """After a 404 response, the enricher does not return an enrichment.
 
-        Most sources return 404 for unknown entities. An exception would add a gap to every report.
+        Most sources return 404 for entities that they do not know. An exception would add a gap to
+        every report.
         """
         async with self.served_harness() as harness:
             harness.fault = HTTPStatus.NOT_FOUND
@@ -38,7 +39,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_throttling_is_waited_out(self) -> None:
         """A 429 response raises `TryLater` with `throttled` and the delay in Retry-After.
 
-        After such an error, Tocsin pauses all requests of the enricher for the delay.
+        After such an error, Tocsin does not send any of the enricher's requests until the delay has
+        passed.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -101,7 +103,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_json_without_expected_members_raises(self) -> None:
         """JSON without any of the expected members raises `Broken`.
 
-        Otherwise, a new version of the API would look like a source without data.
+        Otherwise, after a change to the API, the source would look as if it had no data.
         """
         async with self.served_harness() as harness:
             expect_failure(await _failure(harness, Fault.UNEXPECTED), Broken)
@@ -110,7 +112,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_unreachable_server_is_temporary(self) -> None:
         """An unreachable server raises `TryLater`.
 
-        The report then lists the gap, and a later report can contain the enrichment.
+        The report then lists the gap, and a later report can still contain the enrichment.
         """
         async with self.served_harness() as harness:
             await harness.hang_up()
@@ -120,7 +122,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_no_secret_is_in_a_url(self) -> None:
         """Secrets are sent in a header or body, never in the URL.
 
-        Logs of proxies and error messages contain URLs.
+        URLs appear in proxy logs and error messages.
         """
         async with self.served_harness() as harness:
             await harness.ask(self.known)
@@ -139,7 +141,8 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_check_raises_for_failures(self) -> None:
-        """`check` raises `CredentialsRefused` for 401, and the matching error for other failures.
+        """`check` raises `CredentialsRefused` for a 401 response, and a suitable error for a 500
+        response.
 
         Otherwise, operators would learn of a wrong key only from a gap in a report.
         """

@@ -20,7 +20,7 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_name_kinds_and_batch_are_declared(self) -> None:
         """An enricher declares a name, entity kinds and a batch size of at least one.
 
-        Tocsin uses these values for queries, and shows the name in reports and ledgers.
+        Tocsin uses these values for queries and shows the name in reports and ledgers.
         """
         kind = self.enricher
         expect(getattr(kind, "name", ""), "no name")
@@ -37,8 +37,7 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting of an enricher has a description.
 
-        Error messages show the description to operators who omitted a setting or entered a wrong
-        value.
+        When a setting is missing or wrong, operators see its description in the error message.
         """
         expect_descriptions(self.enricher.Settings)
 
@@ -56,7 +55,8 @@ class EnricherSettingsRules(EnricherSuite):
     async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of an enricher performs no I/O.
 
-        Configuration checks create enrichers, possibly on machines without network access.
+        Tocsin also creates enrichers to check the configuration, possibly on machines without
+        network access.
         """
         async with self.harness() as harness:
             settings, tools = harness.checked_settings(), harness.tools

@@ -42,7 +42,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_known_entities_have_a_summary(self) -> None:
         """Each known entity has an enrichment with a summary.
 
-        Reports quote the summary, which must be understandable without the other fields.
+        Reports quote the summary without the other fields, so it must be understandable on its own.
         """
         async with self.harness() as harness:
             enrichments = await harness.ask(self.known)
@@ -54,9 +54,9 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_unknown_entities_have_no_enrichment(self) -> None:
-        """Unknown entities have no enrichment.
+        """There is no enrichment for an entity that the source does not know.
 
-        Enrichments without information fill reports and hide useful enrichments.
+        Enrichments without information would fill reports and hide the useful ones.
         """
         if not self.unknown:
             does_not_apply("the source knows every entity")
@@ -66,9 +66,10 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_results_are_in_the_requested_order(self) -> None:
-        """Enrichments are returned only for requested entities, once each, in the requested order.
+        """The enricher returns enrichments only for requested entities, once each, in the requested
+        order.
 
-        Tocsin discards other enrichments, and a replay must have the same order.
+        Tocsin discards all others, and a replay must get them in the same order.
         """
         async with self.harness() as harness:
             for requested in (self._mixed, self._mixed[::-1]):
@@ -85,7 +86,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_the_same_request_has_the_same_result(self) -> None:
         """The same request returns the same result, even after a restart.
 
-        Tocsin caches results, and repeats investigations. If results varied, each repetition would
+        Tocsin caches results and repeats investigations. If results varied, each repetition would
         look like a change.
         """
         async with self.harness() as harness:
@@ -99,7 +100,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_results_do_not_depend_on_the_batch(self) -> None:
         """The enrichment of an entity does not depend on the other entities in the batch.
 
-        Tocsin requests several entities at once, and omits cached entities.
+        Tocsin asks about several entities at once and leaves out those whose results are cached.
         """
         async with self.harness() as harness:
             alone = [
@@ -144,7 +145,7 @@ class EnrichmentRules(EnricherSuite):
     async def test_a_member_of_another_type_is_handled(self) -> None:
         """A response member of an unexpected type is ignored, or raises `Broken`.
 
-        Vendors change types between versions. Tocsin logs any other exception as a bug of the
+        Vendors change types between versions. Tocsin logs any other exception as a bug in the
         enricher.
         """
         async with self.served_harness() as harness:

@@ -29,7 +29,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_a_report_is_added_to_its_incident(self) -> None:
         """A completed investigation adds a note to the object of its incident.
 
-        Analysts find the report where they work, and have one object to close.
+        Analysts find the report where they work and have only one object to close.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())
@@ -44,7 +44,8 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_a_report_without_a_known_incident_creates_an_object(self) -> None:
-        """A completed investigation without a known incident creates an object with a note.
+        """If a completed investigation is not about a known incident, it creates an object with a
+        note.
 
         Otherwise, the findings would never reach the receiver.
         """
@@ -58,7 +59,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_malicious_entities_become_observables(self) -> None:
         """Entities that a report rates as malicious become observables; other entities do not.
 
-        Analysts block listed entities. If the receiver has no observables, the note lists
+        Analysts block listed entities. If the receiver does not have observables, the note lists
         these entities.
         """
         async with self.harness() as harness:
@@ -97,9 +98,9 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_long_entities_are_skipped(self) -> None:
-        """An entity of more than 2,000 characters is skipped, without affecting others.
+        """An entity with more than 2,000 characters is skipped, without affecting others.
 
-        A shortened value would be wrong, and the alert is more important than a single value.
+        A shortened value would be wrong, and the alert matters more than a single value.
         """
         self._need_observables()
         async with self.harness() as harness:
@@ -111,11 +112,9 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_a_long_note_is_shortened(self) -> None:
-        """A note that exceeds the receiver's limit is shortened, and still contains the ID of its
-        event.
+        """A note that exceeds the receiver's limit is shortened but still contains its event's ID.
 
-        Templates of operators can produce notes of any length. The ID of the event identifies the
-        note.
+        Operators' templates can produce notes of any length. The event's ID identifies the note.
         """
         async with self.harness() as harness:
             harness.rendered = dict.fromkeys(("note", "summary"), _LONG_NOTE.encode())
@@ -135,7 +134,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_a_report_about_two_incidents_is_added_to_both(self) -> None:
         """A report about two incidents adds one note to the object of each.
 
-        If the receiver merged the two objects into one, that object gets one note.
+        If people have merged the two objects in the receiver, the merged object gets one note.
         """
         async with self.harness() as harness:
             for number in (7, 8):
@@ -152,9 +151,10 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_concurrent_reports_both_arrive(self) -> None:
-        """If two reports about one incident are delivered concurrently, each arrives exactly once.
+        """When two reports about one incident are delivered concurrently, each arrives exactly
+        once.
 
-        Each delivery checks the current state of the object before it adds a note.
+        Before a delivery adds a note, it checks the object's current state.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())

@@ -31,8 +31,8 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_every_event_is_sent(self) -> None:
         """`deliver` sends an event of each of the four types, and returns a `Receipt`.
 
-        Operators choose the events of a destination. If a channel drops an event
-        without an exception, the event counts as delivered.
+        Operators choose which events a destination gets. If a channel drops an event without an
+        exception, the event counts as delivered.
         """
         async with self.harness() as harness:
             events = harness.alert(), harness.completed(), harness.failed(1), harness.disabled()
@@ -46,9 +46,9 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_the_event_is_named(self) -> None:
-        """A request contains the ID of its event, and a repeated request contains the same ID.
+        """Each request contains the event's ID, and a repeated request contains the same ID.
 
-        Tocsin delivers events at least once. The receiver recognizes duplicates by the ID.
+        Tocsin can deliver an event more than once. The receiver recognizes duplicates by the ID.
         """
         if self.idempotency is Idempotency.NONE:
             does_not_apply("the receiver cannot recognize duplicates")
@@ -95,7 +95,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_failing_receiver_is_retried(self) -> None:
         """A 5xx response or a broken connection raises `TryLater` or `Broken`, never `Refused`.
 
-        Receivers restart, and Tocsin never sends a refused event again.
+        A receiver might only be restarting, and Tocsin never sends a refused event again.
         """
         async with self.harness() as harness:
             for shape in self._shapes(harness):
@@ -108,7 +108,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_login_page_is_no_receipt(self) -> None:
         """A 200 response with HTML raises `TryLater` or `Broken`.
 
-        Proxies can send such a response although the event has not arrived.
+        A proxy can send such a response although the event has not arrived.
         """
         async with self.harness() as harness:
             error = await _failure(harness, Fault.LOGIN_PAGE)
@@ -126,9 +126,10 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_silent_receiver_is_given_up(self) -> None:
-        """A receiver that never responds raises `TryLater` after the time in the setting `timeout`.
+        """If the receiver never responds, `deliver` raises `TryLater` after the time in the setting
+        `timeout`.
 
-        A delivery that waits forever occupies one of the few connections of the destination.
+        A delivery that waits forever would occupy one of the destination's few connections.
         """
         async with self.harness(timeout="200ms") as harness:
             expect_failure(await _failure(harness, Fault.SLOW), TryLater)
@@ -164,7 +165,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_no_secret_is_in_a_url(self) -> None:
         """Secrets are sent in a header or body, never in the URL.
 
-        Logs of proxies and error messages contain URLs.
+        URLs appear in proxy logs and error messages.
         """
         async with self.harness() as harness:
             await harness.deliver(harness.alert())
@@ -175,7 +176,8 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_check_delivers_nothing(self) -> None:
-        """`check` returns a `Health` without problems, and sends only GET, HEAD and OPTIONS.
+        """`check` returns a `Health` without problems and sends only GET, HEAD and OPTIONS
+        requests.
 
         `check` runs repeatedly on production systems.
         """

@@ -62,8 +62,8 @@ class EventRules(Conformance):
 
     @rule
     async def test_events_of_an_entity_are_found(self) -> None:
-        """`events` returns the SIEM's events of an entity. Each event lists the entity, and has a
-        time with a time zone.
+        """`events` returns the SIEM's events that contain an entity. Each event lists the entity
+        and has a time with a time zone.
 
         Investigations rely on these events.
         """
@@ -76,7 +76,7 @@ class EventRules(Conformance):
 
     @rule
     async def test_events_of_others_are_left_out(self) -> None:
-        """`events` returns no events of other entities, however similar their values are.
+        """`events` does not return events of other entities, however similar their values are.
 
         Otherwise, a report would attribute the activity of one entity to another.
         """
@@ -90,7 +90,7 @@ class EventRules(Conformance):
     async def test_events_outside_the_window_are_left_out(self) -> None:
         """`events` includes the start of the window and excludes its end.
 
-        Adjacent windows must neither count an event twice nor miss one.
+        Between them, adjacent windows must return each event exactly once.
         """
         async with self.harness() as harness:
             harness.clock.advance(microseconds=-harness.clock.now().microsecond)
@@ -115,7 +115,7 @@ class EventRules(Conformance):
 
     @rule
     async def test_an_entity_is_not_a_query(self) -> None:
-        """`*`, quotes and operators in an entity value neither widen a query nor break it.
+        """`*`, quotes and operators in an entity value do not widen or break a query.
 
         Attackers can choose the names of hosts, users and files. A name must not give access to
         other data.
@@ -135,7 +135,8 @@ class EventRules(Conformance):
     async def test_an_event_summary_is_one_line(self) -> None:
         """`summary` describes the event in one line, for any record.
 
-        With a line break, attackers could forge another entry in lists and reports.
+        If a summary could contain a line break, attackers could forge another entry in lists and
+        reports.
         """
         async with self.harness() as harness:
             for minutes, text in enumerate(("", *HOSTILE)):
@@ -162,7 +163,7 @@ class EventRules(Conformance):
     async def test_event_searches_do_not_affect_reads(self) -> None:
         """Event queries do not affect regular reads, even across a restart.
 
-        Investigations can query events at any time. The records that a query returns must still
+        Investigations can query events at any time. Records that a query has returned must still
         become incidents.
         """
         async with self.harness() as harness:
@@ -211,8 +212,8 @@ class HttpEventRules(HttpConformance):
     async def test_an_unreachable_siem_fails_event_searches(self) -> None:
         """`events` raises `TryLater` if the SIEM is unreachable.
 
-        If a report lists a gap, analysts repeat the investigation. If a report only lacks events,
-        analysts trust the report.
+        If a report lists a gap, analysts repeat the investigation. If events are missing without a
+        gap, they trust the report.
         """
         async with self.harness() as harness:
             _log_events(self, harness, 30)

@@ -25,8 +25,8 @@ class FailureRules(HttpConformance):
     async def test_throttling_for_seconds_is_waited_out(self) -> None:
         """A 429 response with Retry-After in seconds raises `TryLater` with that delay.
 
-        A request before the delay ends can extend the throttling or lock the client out (RFC 9110
-        section 10.2.3).
+        If the provider sends a request before the delay ends, the SIEM can extend the delay or lock
+        the client out (RFC 9110 section 10.2.3).
         """
         await self._expect_delay(Fault.THROTTLED)
 
@@ -42,7 +42,7 @@ class FailureRules(HttpConformance):
     async def test_maintenance_is_waited_out(self) -> None:
         """A 503 response with Retry-After raises `TryLater` with that delay.
 
-        With Retry-After, SIEMs announce when their maintenance ends.
+        SIEMs use Retry-After to announce when maintenance ends.
         """
         await self._expect_delay(Fault.UNAVAILABLE)
 
@@ -50,7 +50,7 @@ class FailureRules(HttpConformance):
     async def test_a_bad_gateway_is_temporary(self) -> None:
         """A 502 response raises `TryLater`, and no data is missing after the SIEM recovers.
 
-        If the error counted as an empty response, all changes during the failure would be lost.
+        If the error counted as an empty list, all changes during the failure would be lost.
         """
         await self._expect_recovery(Fault.BAD_GATEWAY, TryLater)
 
@@ -59,7 +59,7 @@ class FailureRules(HttpConformance):
         """A 500 response raises `Broken` or `TryLater`, and no data is missing after the SIEM
         recovers.
 
-        If the error counted as an empty response, all changes during the failure would be lost.
+        If the error counted as an empty list, all changes during the failure would be lost.
         """
         await self._expect_recovery(Fault.ERROR, PluginFailure)
 
@@ -67,7 +67,7 @@ class FailureRules(HttpConformance):
     async def test_a_broken_connection_is_temporary(self) -> None:
         """A connection that breaks during a response raises an error, and no data is lost.
 
-        A partial response can look complete.
+        An incomplete response can look complete.
         """
         await self._expect_recovery(Fault.CUT, TryLater)
 
@@ -106,8 +106,8 @@ class FailureRules(HttpConformance):
         """A 200 response with an HTML login page raises an error, and no data is missing after the
         SIEM recovers.
 
-        Proxies send a login page after a session ends. If the page counted as an empty response,
-        the feed would stop without an error.
+        Proxies send a login page after a session ends. If the page counted as an empty list, no
+        more incidents would arrive, without any error.
         """
         await self._expect_recovery(Fault.LOGIN_PAGE, PluginFailure)
 
@@ -132,7 +132,8 @@ class FailureRules(HttpConformance):
     async def test_an_empty_body_is_an_error(self) -> None:
         """A 200 response without a body raises an error, and no data is lost.
 
-        A SIEM without incidents sends an empty list, so a response without a body is a failure.
+        If there are no incidents, the SIEM sends an empty list. A response without a body is
+        therefore a failure.
         """
         await self._expect_recovery(Fault.EMPTY, PluginFailure)
 
@@ -183,9 +184,9 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_failing_siem_gets_few_requests(self) -> None:
-        """A read that fails makes only a few requests.
+        """A read that fails sends only a few requests.
 
-        Otherwise, the requests of the provider could keep an overloaded SIEM from recovering.
+        Otherwise, the provider's requests could keep an overloaded SIEM from recovering.
         """
         async with self.harness() as harness:
             await _begin(harness)
@@ -199,11 +200,10 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_poison_record_does_not_stop_the_feed(self) -> None:
-        """If one incident breaks every page that contains it, all other incidents arrive, and a
-        page reports the loss of this incident.
+        """If every page with a certain incident fails, all other incidents arrive, and a page
+        reports this one as lost.
 
-        Otherwise, the incident would block all other incidents, or its loss would remain
-        undetected.
+        Otherwise, the incident would block all others, or nobody would notice that it is missing.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

@@ -29,7 +29,7 @@ class FileRules(FileConformance):
     async def test_appended_lines_arrive_once(self) -> None:
         """Each appended line arrives exactly once.
 
-        If the position were a time or a line number, the read would repeat or skip lines.
+        If the position were a time or a line number, reads would repeat or skip lines.
         """
         async with self.harness() as harness:
             for _ in range(3):
@@ -42,7 +42,7 @@ class FileRules(FileConformance):
     async def test_an_incomplete_line_waits(self) -> None:
         """An incomplete last line waits until it is complete.
 
-        Programs write in blocks, so an incomplete line is neither a record nor an error.
+        Programs write in blocks, so an incomplete line is not an error: the rest follows later.
         """
         async with self.harness() as harness:
             harness.put()
@@ -59,7 +59,7 @@ class FileRules(FileConformance):
     async def test_a_malformed_line_is_rejected(self) -> None:
         """Lines that are not records are rejected with their content, and all other lines are read.
 
-        A full disk or a crash of the machine can damage lines.
+        A full disk or a crash can damage lines.
         """
         async with self.harness() as harness:
             harness.put()
@@ -75,7 +75,8 @@ class FileRules(FileConformance):
     async def test_a_very_long_line_does_not_stop_the_feed(self) -> None:
         """A line of three megabytes is read or rejected, and all other lines are read.
 
-        A single logged request body must not stop the feed or exhaust memory.
+        A program can log a whole request body in one line. Such a line must not exhaust memory or
+        keep other incidents from arriving.
         """
         async with self.harness() as harness:
             harness.put()
@@ -86,9 +87,10 @@ class FileRules(FileConformance):
 
     @rule
     async def test_lines_before_a_rotation_arrive(self) -> None:
-        """A rotation loses neither the lines that were written just before it nor later lines.
+        """When the file is rotated, lines that were written just before or after the rotation still
+        arrive.
 
-        A rotation does not wait until the provider has read the file.
+        A file is rotated whether or not the provider has read all of it.
         """
         async with self.harness() as harness:
             harness.put()
@@ -104,7 +106,7 @@ class FileRules(FileConformance):
     async def test_a_rotated_file_is_not_read_again(self) -> None:
         """A file that is renamed or compressed after it was read is not read again.
 
-        If the provider identified files by name, it would read the lines of a day again after each
+        If the provider identified files by name, it would read a whole day's lines again after each
         nightly rotation.
         """
         async with self.harness() as harness:
@@ -122,7 +124,7 @@ class FileRules(FileConformance):
     async def test_unread_compressed_lines_arrive(self) -> None:
         """Lines that were unread when their file was compressed still arrive.
 
-        After an outage over a weekend, all files might be compressed.
+        After a weekend without reads, all files might be compressed.
         """
         async with self.harness() as harness:
             harness.put()
@@ -138,7 +140,7 @@ class FileRules(FileConformance):
     async def test_a_copied_and_truncated_file_is_followed(self) -> None:
         """A file that is copied and truncated is followed without gaps or repetition.
 
-        With the option `copytruncate`, logrotate rotates files in this way, for programs that never
+        This is how logrotate rotates files with the option `copytruncate`, for programs that never
         close their file.
         """
         async with self.harness() as harness:
@@ -202,10 +204,10 @@ class FileRules(FileConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same result, even if the same object performs
-        both.
+        """Two reads from the same position return the same result, even from the same provider
+        object.
 
-        If Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
+        When Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
         object would skip the page.
         """
         async with self.harness() as harness:
@@ -217,7 +219,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_a_position_survives_json(self) -> None:
-        """A position is a JSON object that is unchanged after a round trip.
+        """A position is a JSON object that stays the same when it is stored and loaded.
 
         Tocsin stores positions as JSON, which does not preserve tuples, times and numeric keys.
         """
@@ -233,7 +235,8 @@ class FileRules(FileConformance):
     async def test_coverage_has_no_gaps(self) -> None:
         """Each `covered` interval starts at exactly the end of the previous interval, in bytes.
 
-        Operators rely on the coverage ledger to see that nothing is missing.
+        From these intervals, Tocsin builds the coverage ledger, in which operators see that nothing
+        is missing.
         """
         async with self.harness() as harness:
             for _ in range(3):
@@ -248,7 +251,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_a_missing_file_is_temporary(self) -> None:
-        """A missing file raises `TryLater`, and is read once it appears.
+        """A missing file raises `TryLater`, and the file is read once it appears.
 
         The program that writes the file can start after Tocsin, and a rotation briefly removes the
         file.
@@ -282,7 +285,7 @@ class FileRules(FileConformance):
     async def test_check_reports_a_missing_file(self) -> None:
         """`check` reports a missing file, and no problem if the file exists.
 
-        A misspelled path is the most common mistake.
+        The most common mistake is a misspelled path.
         """
         async with self.harness() as harness:
             expect((await _health(harness)).problems, "no problem without a file")

@@ -16,7 +16,7 @@ class IdentityRules(Conformance):
     async def test_an_incident_keeps_its_id(self) -> None:
         """A new version of an incident has the same `external_id`, whatever has changed.
 
-        If the ID depended on fields that can change, every update would create a new incident and a
+        If the ID depended on fields that can change, an update could create a new incident and a
         new alert.
         """
         async with self.harness() as harness:
@@ -31,7 +31,7 @@ class IdentityRules(Conformance):
     async def test_the_start_time_is_constant(self) -> None:
         """A new version of an incident has the same `occurred_at`.
 
-        `occurred_at` is the start of the incident. If the start changed, the reports of two periods
+        `occurred_at` is when the incident started. If it changed, the reports about two periods
         could both count the incident.
         """
         async with self.harness() as harness:

@@ -23,10 +23,10 @@ class RemoteStatusRules(ObjectChannelSuite):
 
     @rule
     async def test_statuses_are_reported(self) -> None:
-        """`read_statuses` reports open and closed objects, and leaves out deleted objects.
+        """`read_statuses` reports open and closed objects and leaves out deleted ones.
 
-        Tocsin treats an object that is left out as deleted, and its incident as an incident without
-        a ticket.
+        If an object is left out, Tocsin treats it as deleted and its incident as an incident
+        without a ticket.
         """
         async with self.harness() as harness:
             if not _get_channel(harness).status_batch:
@@ -61,7 +61,7 @@ class RemoteStatusRules(ObjectChannelSuite):
 
     @rule
     async def test_failures_report_no_status(self) -> None:
-        """If the receiver fails, `read_statuses` raises an exception and never returns a part of
+        """If the receiver fails, `read_statuses` raises an exception and never returns only some of
         the objects.
 
         Otherwise, an outage would look like deleted objects.

@@ -39,7 +39,8 @@ class PaginationRules(HttpConformance):
         """A page with fewer records than requested does not count as the last page, unless the SIEM
         states that this page is the last one.
 
-        SIEMs filter records after they split them into pages, and return smaller pages under load.
+        Some SIEMs filter records only after they have split them into pages, and some return
+        smaller pages under load.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE)
@@ -55,7 +56,7 @@ class PaginationRules(HttpConformance):
     async def test_a_page_without_valid_records_is_not_the_last(self) -> None:
         """A page on which every record is rejected does not count as the last page.
 
-        If the provider counted only accepted records, the read would end at this page, and all
+        If the provider counted only accepted records, the read would end with this page, and all
         later pages would be lost.
         """
         async with self.harness(most_per_page=PAGE) as harness:
@@ -70,7 +71,7 @@ class PaginationRules(HttpConformance):
         """All incidents that changed at the same time arrive, even if they fill several pages.
 
         A detection rule can create hundreds of incidents with the same timestamp, so a timestamp
-        alone does not suffice as a position.
+        alone is not enough to continue from.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for _ in range(3 * PAGE + 1):
@@ -82,8 +83,8 @@ class PaginationRules(HttpConformance):
     async def test_numbers_need_not_follow_time(self) -> None:
         """An incident arrives even if its number is lower than the numbers of earlier incidents.
 
-        In a SIEM with several servers, each server assigns numbers from its own block, so the
-        numbers do not follow the order of time.
+        If a SIEM has several servers, each server assigns numbers from its own block, so a later
+        incident can have a lower number.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             for number in (2000, 1998, 1999, 1500, 2001, 17):
@@ -99,7 +100,7 @@ class PaginationRules(HttpConformance):
         """An incident that changes during pagination arrives in its latest version.
 
         The incident moves within the list during the read, so the provider could read its old
-        version, or miss the incident.
+        version or miss the incident.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             cases = harness.put_many(3 * PAGE)
@@ -109,11 +110,11 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_moved_incidents_skip_no_others(self) -> None:
-        """No incident is skipped if incidents of earlier pages change before the next page is
+        """No incident is skipped when incidents on earlier pages change before the next page is
         requested.
 
-        The changed incidents leave the list, all later incidents move up, and a page that starts at
-        an offset skips some of them.
+        When the changed incidents leave the list, all later incidents move up, and a page that
+        starts at an offset skips some of them.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             cases = harness.put_many(4 * PAGE, every=SPREAD)
@@ -125,8 +126,8 @@ class PaginationRules(HttpConformance):
     async def test_a_read_ends_despite_constant_changes(self) -> None:
         """A read ends even if new incidents appear with each request.
 
-        Otherwise, the read of a busy stream would never end. Set the end of the window once,
-        when the read starts.
+        Otherwise, reading a busy stream would never end. Set the end of the window once, when the
+        read starts.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(2 * PAGE)
@@ -145,8 +146,8 @@ class PaginationRules(HttpConformance):
         """A page that links to itself ends the read with an error, and no data is missing after the
         SIEM recovers.
 
-        Otherwise, the read would never end. One SIEM with this fault caused hundreds of thousands
-        of requests a day for its users.
+        Otherwise, the read would never end. One SIEM had this bug, and its users' software sent it
+        hundreds of thousands of requests a day.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(3 * PAGE)
@@ -164,10 +165,10 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_a_missing_page_token_is_not_the_end(self) -> None:
-        """A response without the member that leads to the next page raises an error, and no data is
-        lost.
+        """A response without the member for the next page raises an error, and no data is lost.
 
-        Otherwise, if the vendor renamed this member, every list would end after its first page.
+        Otherwise, if the vendor renamed this member, every list would seem to end after its first
+        page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             member = await _find_next_page_member(harness)
@@ -199,7 +200,7 @@ class PaginationRules(HttpConformance):
     async def test_an_error_on_a_later_page_holds_the_position(self) -> None:
         """An error on a page ends the read, and the next read continues from this page.
 
-        If the read skips the page or ends the window, incidents are lost.
+        If the read skipped the page or ended the window, incidents would be lost.
         """
         for fault in (Fault.UNAVAILABLE, Fault.THROTTLED):
             async with self.harness(most_per_page=PAGE) as harness:

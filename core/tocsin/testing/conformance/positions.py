@@ -22,7 +22,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_a_position_survives_json(self) -> None:
-        """A position is a JSON object that is unchanged after a round trip.
+        """A position is a JSON object that stays the same when it is stored and loaded.
 
         Tocsin stores positions as JSON, which does not preserve tuples, times and numeric keys.
         """
@@ -41,7 +41,7 @@ class PositionRules(HttpConformance):
     async def test_reading_may_stop_after_any_page(self) -> None:
         """If a process ends after any page, the next process continues without a gap.
 
-        Processes can end at any time. State outside the position is lost with the process.
+        Processes can end at any time, and state outside the position is lost with them.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE)
@@ -57,8 +57,8 @@ class PositionRules(HttpConformance):
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
         """A page that was not stored is read again from the previous position.
 
-        If the provider kept its position elsewhere, or if the SIEM returned each record only once,
-        the read would skip the page.
+        If the provider kept its position elsewhere, or if it relied on a SIEM that returns each
+        record only once, the read would skip the page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(3 * PAGE)
@@ -73,10 +73,10 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same result, even if the same object performs
-        both.
+        """Two reads from the same position return the same result, even from the same provider
+        object.
 
-        If Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
+        When Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
         object would skip the page.
         """
         async with self.harness(most_per_page=PAGE) as harness:
@@ -108,7 +108,7 @@ class PositionRules(HttpConformance):
     async def test_the_first_read_covers_first_fetch(self) -> None:
         """The first read returns changes within `first_fetch`, and nothing older.
 
-        Operators need some context at the start, but not the whole history.
+        At the start, operators need some context but not the whole history.
         """
         async with self.harness() as harness:
             first_fetch = harness.setting("first_fetch")
@@ -126,7 +126,7 @@ class PositionRules(HttpConformance):
     async def test_later_reads_return_only_changes(self) -> None:
         """A read long after the last read returns nothing if nothing changed.
 
-        If the position never advanced, every read would return the same incidents.
+        If the position never advanced, every read would return the same incidents again.
         """
         async with self.harness() as harness:
             harness.put_many(PAGE)
@@ -144,7 +144,8 @@ class PositionRules(HttpConformance):
     async def test_late_incidents_arrive(self) -> None:
         """An incident still arrives if the SIEM shows it only after later incidents were read.
 
-        SIEMs index with a delay. Without an overlap, such incidents would be lost without an error.
+        SIEMs show new records with a delay. Without an overlap, such incidents would be lost
+        without an error.
         """
         async with self.harness() as harness:
             overlap = harness.setting("overlap")
@@ -160,8 +161,8 @@ class PositionRules(HttpConformance):
     async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
         """An incident arrives even if it appears after another incident with the same timestamp.
 
-        If the bounds of a query exclude the last timestamp or are truncated to seconds, the
-        incident is lost.
+        If a query's bounds exclude the last timestamp or are truncated to seconds, the incident is
+        lost.
         """
         async with self.harness() as harness:
             harness.setting("overlap")
@@ -180,7 +181,7 @@ class PositionRules(HttpConformance):
         """A change arrives even if its time is the exact second at which one read ends and the next
         begins.
 
-        If the SIEM filters with "later than", both reads omit the change.
+        If the SIEM filters with "later than", neither read returns the change.
         """
         async with self.harness() as harness:
             for name in ("overlap", "settle_delay"):
@@ -211,7 +212,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_a_larger_overlap_brings_nothing_new(self) -> None:
-        """After the operator increases `overlap`, reads neither fail nor miss an incident.
+        """After an operator increases `overlap`, reads do not fail or miss incidents.
 
         Incidents in the longer overlap can arrive again, and Tocsin stores them only once.
         """
@@ -234,7 +235,7 @@ class PositionRules(HttpConformance):
     async def test_each_stream_has_its_own_position(self) -> None:
         """Each stream continues from its own position.
 
-        A shared position skips records that a slower stream has not read yet.
+        With a shared position, records that a slower stream has not read yet would be skipped.
         """
         async with self.harness() as harness:
             streams = harness.provider.streams()

@@ -25,9 +25,9 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_a_valid_token_is_accepted(self) -> None:
-        """A request with the token, as `Bearer` or as the `Basic` password, is accepted.
+        """A request with the token is accepted, as a `Bearer` token or as the password in `Basic`.
 
-        Most senders can add a fixed header, and some can only send a username and a password.
+        Most senders can add a fixed header, but some can send only a user name and a password.
         """
         async with self.harness() as harness:
             basic = base64.b64encode(f"sender:{TOKEN}".encode()).decode()
@@ -39,7 +39,7 @@ class PushRequestRules(PushConformance):
     async def test_a_wrong_token_is_refused(self) -> None:
         """A request with a wrong token, or without one, raises `CredentialsRefused`.
 
-        Otherwise, anyone could forge incidents, or hide real incidents among forged ones.
+        Otherwise, anyone could forge incidents or hide real ones among forged ones.
         """
         async with self.harness() as harness:
             body = _one(self, harness)
@@ -50,7 +50,8 @@ class PushRequestRules(PushConformance):
     async def test_a_valid_signature_is_accepted(self) -> None:
         """A request with a Standard Webhooks signature is accepted.
 
-        A signature also protects the body from changes, and the request contains no secret.
+        A signature also protects the body from changes, and the request does not contain the
+        secret.
         """
         async with self.harness() as harness:
             self._signs()
@@ -60,7 +61,7 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_a_changed_body_is_refused(self) -> None:
-        """A signature of another body raises `CredentialsRefused`.
+        """A signature that belongs to another body raises `CredentialsRefused`.
 
         Otherwise, an intermediary could change the body.
         """
@@ -88,7 +89,7 @@ class PushRequestRules(PushConformance):
     async def test_an_unreadable_body_is_refused(self) -> None:
         """A body that cannot be parsed raises `Refused`.
 
-        The sender must receive an error, because senders never repeat a successful request.
+        Only an error tells the sender that Tocsin has not stored the request.
         """
         async with self.harness() as harness:
             for body in _UNREADABLE:
@@ -135,7 +136,7 @@ class PushRequestRules(PushConformance):
     async def test_no_secret_is_exposed(self) -> None:
         """No token or secret appears in errors or logs.
 
-        Tocsin shows and stores errors and logs.
+        Errors and logs are stored and shown to people.
         """
         async with self.harness() as harness:
             body, texts = _one(self, harness), list[str]()

@@ -26,9 +26,9 @@ class RateLimitRules(HttpConformance):
 
     @rule
     async def test_an_idle_read_makes_few_requests(self) -> None:
-        """A read that finds nothing new makes at most twelve requests.
+        """A read that finds nothing new sends at most twelve requests.
 
-        By default, a provider reads once a minute, day and night.
+        By default, Tocsin reads once a minute, day and night.
         """
         async with self.harness() as harness:
             harness.put_many(PAGE)
@@ -41,9 +41,9 @@ class RateLimitRules(HttpConformance):
 
     @rule
     async def test_requests_are_in_proportion(self) -> None:
-        """A read makes only a few requests for each incident.
+        """A read sends only a few requests for each incident.
 
-        SIEMs count requests and block clients that make too many.
+        SIEMs count requests and block clients that send too many.
         """
         async with self.harness() as harness:
             await harness.arrive()
@@ -71,7 +71,7 @@ class RateLimitRules(HttpConformance):
     async def test_no_secret_is_exposed(self) -> None:
         """No secret appears in errors, logs or positions.
 
-        Tocsin shows and stores errors, logs and positions.
+        Errors, logs and positions are stored and shown to people.
         """
         async with self.harness() as harness:
             with _logged_text() as lines:
@@ -83,9 +83,10 @@ class RateLimitRules(HttpConformance):
 
     @rule
     async def test_a_read_can_be_cancelled(self) -> None:
-        """A read that waits for the SIEM stops immediately when cancelled, and can be repeated.
+        """A read that waits for the SIEM stops immediately when it is cancelled, and it can be
+        repeated.
 
-        Otherwise, a process that shuts down would wait for the read, and finally be killed.
+        Otherwise, a process that shuts down would wait for the read and finally be killed.
         """
         async with self.harness() as harness:
             harness.put()

@@ -63,8 +63,8 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_a_broken_receiver_is_retried(self) -> None:
-        """A 500 response, HTML or a truncated response raises an error after which Tocsin retries,
-        never `Refused`.
+        """After a 500 response, HTML or a truncated response, the channel raises an error that
+        makes Tocsin retry, never `Refused`.
 
         A proxy can return such a response, for example a login page, although the receiver has not
         accepted the event.
@@ -80,7 +80,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_no_secret_is_in_a_url(self) -> None:
         """Secrets are sent in a header or body, never in the URL.
 
-        Logs of proxies and error messages contain URLs.
+        URLs appear in proxy logs and error messages.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())
@@ -90,7 +90,8 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_check_of_a_working_receiver_has_no_problems(self) -> None:
-        """`check` returns a `Health` without problems on a working receiver, and creates nothing.
+        """If the receiver works, `check` returns a `Health` without problems. It does not create
+        anything.
 
         `check` runs repeatedly on production systems.
         """
@@ -103,7 +104,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_check_reports_all_missing_permissions(self) -> None:
         """`check` lists every missing permission at once.
 
-        Operators must see missing permissions during setup, before the first incident.
+        Operators should see missing permissions during setup, before the first incident.
         """
         if not self.permissions:
             does_not_apply("the receiver does not report permissions")

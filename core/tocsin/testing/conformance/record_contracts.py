@@ -19,7 +19,8 @@ class RecordContractRules(Conformance):
         """Every record has the required fields of its contract, and all fields have the declared
         types.
 
-        Otherwise, Tocsin would warn of drift although the vendor has changed nothing.
+        Otherwise, Tocsin would warn operators of changes although the vendor has not changed
+        anything.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)
@@ -38,8 +39,8 @@ class RecordContractRules(Conformance):
     async def test_the_mapping_needs_each_required_field(self) -> None:
         """If a record lacks a required field, it is rejected or maps to a different incident.
 
-        Otherwise, the mapping does not need the field, and a warning about the missing field would
-        be a false alarm.
+        Otherwise, the mapping does not need the field, and warnings about the missing field would
+        be false alarms.
         """
         async with self.harness() as harness:
             await _put_and_arrive(harness)

@@ -31,7 +31,8 @@ class RecordRules(Conformance):
     async def test_each_severity_is_kept(self) -> None:
         """Each severity of the vendor maps to its counterpart, and `severity_assumed` is false.
 
-        Alerting depends on the severity. If the severity is too low, nobody is alerted.
+        Tocsin decides by the severity whether to send an alert. If it is too low, nobody is
+        alerted.
         """
         async with self.harness() as harness:
             harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -46,7 +47,7 @@ class RecordRules(Conformance):
     async def test_severities_are_known_in_any_case(self) -> None:
         """Severities are recognized in any letter case, such as HIGH, High and high.
 
-        Vendors change the letter case between versions, and mix letter cases within a version.
+        Vendors change the letter case between versions and even mix letter cases within a version.
         """
         async with self.harness() as harness:
             places = harness.differing("the severity of an incident", severity=Severity.LOW)
@@ -72,7 +73,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_the_vendors_own_severity_is_kept(self) -> None:
-        """`raw_severity` contains the original word or number of the vendor, for known and unknown
+        """`raw_severity` contains the vendor's original word or number, for known and unknown
         severities.
 
         With this value, analysts can find the incident in the SIEM's console and check an assumed
@@ -107,7 +108,7 @@ class RecordRules(Conformance):
     async def test_statuses_are_known_in_any_case(self) -> None:
         """Statuses are recognized in any letter case, such as CLOSED, Closed and closed.
 
-        Vendors change the letter case between versions, and mix letter cases within a version.
+        Vendors change the letter case between versions and even mix letter cases within a version.
         """
         async with self.harness() as harness:
             places = harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
@@ -121,7 +122,7 @@ class RecordRules(Conformance):
     async def test_an_incident_with_an_unknown_status_is_read(self) -> None:
         """An incident with an unknown status is read, and `raw_status` contains the status.
 
-        Some vendors let their customers define statuses, so no mapping knows all statuses.
+        Some vendors let their customers define statuses, so no mapping can know them all.
         """
         async with self.harness() as harness:
             places = harness.differing("the status of an incident", status=IncidentStatus.CLOSED)
@@ -149,8 +150,8 @@ class RecordRules(Conformance):
         """`occurred_at` is the start time of the incident according to the SIEM, with its time
         zone.
 
-        If the provider used the time of the read, the start would change with each read, and old
-        incidents would seem new.
+        If the provider used the time of the read instead, the start would change with each read,
+        and old incidents would seem new.
         """
         async with self.harness() as harness:
             harness.differing(
@@ -168,7 +169,7 @@ class RecordRules(Conformance):
     async def test_entities_are_read(self) -> None:
         """The entities of an incident are read.
 
-        Investigations and correlations start from entities.
+        Entities are where investigations and correlations start.
         """
         async with self.harness() as harness:
             address = Entity(EntityKind.IP, "198.51.100.77")
@@ -181,10 +182,10 @@ class RecordRules(Conformance):
 
     @rule
     async def test_declared_fields_are_filled(self) -> None:
-        """Every incident has a value in each field that the suite declares in `fills`.
+        """In every incident, the provider sets each field that the suite lists in `fills`.
 
-        If the simulator does not render a field, the suite skips the other rules for the field, so
-        only this rule detects that the provider never sets the field.
+        If the simulator does not render a field, the suite skips the other rules for it. Only this
+        rule then detects that the provider never sets the field.
         """
         if unknown := sorted(set(self.fills) - {field.name for field in fields(Incident)}):
             raise RuleViolation(f"`fills` has {', '.join(unknown)}, which no incident has")

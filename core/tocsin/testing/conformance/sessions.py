@@ -33,9 +33,9 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_a_session_is_renewed_before_it_ends(self) -> None:
-        """No request uses a session that is known to have expired.
+        """No request uses a session after its known expiry time.
 
-        SIEMs count refused requests, and lock out clients with many refused requests.
+        SIEMs count refused requests and lock out clients that have too many of them.
         """
         async with self.harness() as harness:
             _has_sessions(harness)
@@ -70,7 +70,7 @@ class SessionRules(HttpConformance):
     async def test_wrong_credentials_are_refused(self) -> None:
         """Wrong credentials raise `CredentialsRefused` after few requests.
 
-        Repeated attempts can lock the account, and the lock then hides the original cause.
+        Repeated attempts can lock the account, and the lock then hides the real cause.
         """
         async with self.harness() as harness:
             await harness.restart(**harness.wrong_settings())
@@ -105,8 +105,8 @@ class SessionRules(HttpConformance):
     async def test_check_reports_a_missing_permission(self) -> None:
         """`check` reports a missing permission when the SIEM answers 403.
 
-        Credentials that can sign in can still lack a permission. Therefore, `check` must request
-        the same data as a read.
+        Even if the sign-in works, the credentials can lack a permission. Therefore, `check` must
+        request the same data as a read.
         """
         async with self.harness() as harness:
             await harness.provider.check()
@@ -125,9 +125,9 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_permissions_are_named(self) -> None:
-        """`permissions` lists the required permissions of the credentials.
+        """`permissions` lists the permissions that the credentials need.
 
-        Otherwise, operators would grant all permissions, or guess.
+        Otherwise, operators would have to guess or would grant all permissions.
         """
         if not self.provider.Settings.secret_fields():
             does_not_apply("the provider has no credentials")

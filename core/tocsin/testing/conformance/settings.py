@@ -45,8 +45,7 @@ class SettingsRules(Conformance):
     async def test_every_setting_has_a_description(self) -> None:
         """Every setting has a description.
 
-        Error messages show the description to operators who omitted a setting or entered a wrong
-        value.
+        When a setting is missing or wrong, operators see its description in the error message.
         """
         expect_descriptions(self.provider.Settings)
 
@@ -62,8 +61,7 @@ class SettingsRules(Conformance):
     async def test_secrets_are_not_printed(self) -> None:
         """Printing a provider or its settings shows no secret.
 
-        Tracebacks in logs can show the provider and its settings, and many people can read the
-        logs.
+        Tracebacks in logs can show the provider and its settings, and many people can read logs.
         """
         async with self.harness() as harness:
             expect_no_secret_shown(harness.provider)
@@ -72,7 +70,8 @@ class SettingsRules(Conformance):
     async def test_the_constructor_does_no_io(self) -> None:
         """The constructor of a provider performs no I/O.
 
-        Configuration checks create providers, possibly on machines without network access.
+        Tocsin also creates providers to check the configuration, possibly on machines without
+        network access.
         """
         async with self.harness() as harness:
             settings, tools = harness.checked_settings(), harness.tools
@@ -85,8 +84,8 @@ class SettingsRules(Conformance):
     async def test_stream_names_are_distinct_and_constant(self) -> None:
         """Stream names are distinct and constant.
 
-        Tocsin stores the position of each stream by the name of the stream. If the name changed,
-        Tocsin would not find the position.
+        Tocsin stores each stream's position under the stream's name. If the name changed, Tocsin
+        would not find the position.
         """
         async with self.harness() as harness:
             names, again = (

@@ -24,7 +24,7 @@ class StatusRules(HttpConformance):
 
     @rule
     async def test_a_status_is_set(self) -> None:
-        """`set_status` changes only the status of the incident, and no field of other incidents.
+        """`set_status` changes only the incident's status and does not change other incidents.
 
         Analysts edit the other fields, and Tocsin must not overwrite their changes. A wrong status
         moves an incident out of their queue.
@@ -40,7 +40,8 @@ class StatusRules(HttpConformance):
     async def test_an_unchanged_status_is_not_written(self) -> None:
         """`set_status` changes nothing if the incident already has the status.
 
-        Tocsin repeats the call after a crash, and each change in the SIEM triggers notifications.
+        Tocsin repeats the call after a crash, and each change in the SIEM can trigger
+        notifications.
         """
         async with self.harness() as harness:
             self._sets()

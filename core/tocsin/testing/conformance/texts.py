@@ -65,8 +65,8 @@ class TextRules(Conformance):
     async def test_lone_surrogates_do_not_affect_other_incidents(self) -> None:
         """A lone surrogate in a title does not affect other incidents.
 
-        SIEMs truncate strings at any position, even within a character. The incident with the
-        truncated title must arrive, be rejected or be recorded as lost.
+        SIEMs truncate strings anywhere, even within a character. The incident with the truncated
+        title must arrive, be rejected or be recorded as lost.
         """
         async with self.harness() as harness:
             harness.put()
@@ -88,7 +88,7 @@ class TextRules(Conformance):
     async def test_unknown_members_are_ignored(self) -> None:
         """A record with unknown members is read.
 
-        Vendors add members with every version, without notice.
+        Vendors add members in new versions without notice.
         """
         async with self.harness() as harness:
             harness.alter = with_strangers
@@ -96,9 +96,10 @@ class TextRules(Conformance):
 
     @rule
     async def test_missing_members_are_accepted(self) -> None:
-        """A record is read even if every member except identity and time is missing.
+        """A record is read even if all members except the ID and times are missing.
 
-        SIEMs omit values that they do not know. Without this rule, such an incident would be lost.
+        SIEMs leave out values that they do not know. Without this rule, such incidents would be
+        lost.
         """
         async with self.harness() as harness:
             harness.alter = leave_out(_optional(harness))
@@ -106,9 +107,9 @@ class TextRules(Conformance):
 
     @rule
     async def test_null_members_are_accepted(self) -> None:
-        """A record is read even if every member except identity and time is null.
+        """A record is read even if all members except the ID and times are null.
 
-        SIEMs write null for values that they do not know. Without this rule, such an incident would
+        SIEMs write null for values that they do not know. Without this rule, such incidents would
         be lost.
         """
         async with self.harness() as harness:
@@ -120,7 +121,7 @@ class TextRules(Conformance):
         """A record with a member of an unexpected type is read or rejected, and all other records
         are read.
 
-        Otherwise, one malformed record would block all later records.
+        Otherwise, one malformed record would block all records after it.
         """
         async with self.harness() as harness:
             for place in iter_paths(harness.render(harness.case())):
@@ -136,8 +137,8 @@ class TextRules(Conformance):
     async def test_a_malformed_record_is_rejected(self) -> None:
         """A malformed record is rejected with its content and a reason.
 
-        If the provider dropped the record, nobody could account for the incident. If the record
-        caused an error, the feed would stop.
+        If the provider dropped the record, nobody would know about the missing incident. If the
+        record caused an error, no further incidents would arrive.
         """
         async with self.harness() as harness:
             before, _, after = harness.put(), harness.put(malformed=True), harness.put()

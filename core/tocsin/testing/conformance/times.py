@@ -37,10 +37,10 @@ class TimeRules(Conformance):
 
     @rule
     async def test_fractions_of_any_length_are_read(self) -> None:
-        """Timestamps with seven and nine fractional digits are read with the right value.
+        """Timestamps with seven or nine fractional digits are read correctly.
 
-        Some vendors write timestamps in units of 100 ns or 1 ns. A parser that fails on such a
-        timestamp loses the record.
+        Some vendors write timestamps to 100 ns or 1 ns. If the parser fails on such a timestamp,
+        the record is lost.
         """
         async with self.harness() as harness:
             _has_times(harness)
@@ -61,11 +61,11 @@ class TimeRules(Conformance):
 
     @rule
     async def test_odd_numeric_times_are_handled(self) -> None:
-        """A record whose times are numbers in another unit, or sentinel values, is read or
+        """A record whose times are numbers in another unit or special values such as 0 is read or
         rejected.
 
         Vendors change from seconds to milliseconds, and write 0 or the largest number for "never".
-        Such a time must not stop the feed.
+        Such a time must not keep other incidents from arriving.
         """
         async with self.harness() as harness:
             places = _numbers(harness)
@@ -82,8 +82,8 @@ class TimeRules(Conformance):
         """A timestamp without a time zone counts as UTC or is rejected, regardless of the local
         time zone.
 
-        If the timestamp counted as local time, it would be wrong by hours, and the error would
-        change with daylight saving time.
+        If it counted as local time, it would be wrong by hours, and by a different number of hours
+        in summer and winter.
         """
         async with self.harness() as harness:
             _has_times(harness)
