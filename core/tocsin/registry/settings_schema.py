@@ -26,6 +26,14 @@ _WORDS = {
     "boolean": "true or false",
     "object": "table",
 }
+_PLURALS = {
+    "one of": "any of",
+    "secret": "secrets",
+    "whole number": "whole numbers",
+    "number": "numbers",
+    "list": "lists",
+    "table": "tables",
+}
 _BOUNDS = {
     "minimum": "at least",
     "exclusiveMinimum": "more than",
@@ -132,13 +140,21 @@ def _describe_plain_type(
     kind = schema.get("type")
     if kind == "array":
         items = schema.get("items", {})
-        return f"list of {_describe_type(items, definitions, in_table=in_table)}"
+        return f"list of {_pluralize(_describe_type(items, definitions, in_table=in_table))}"
     members = schema.get("additionalProperties")
     if kind == "object" and isinstance(members, Mapping) and not in_table:
-        return f"table of {_describe_type(members, definitions, in_table=True)}"
+        return f"table of {_pluralize(_describe_type(members, definitions, in_table=True))}"
     limits = (f", {words} {schema[name]}" for name, words in _BOUNDS.items() if name in schema)
     example = f" such as {_format_toml(schema['examples'][0])}" if schema.get("examples") else ""
     return "".join((_WORDS.get(str(kind), "anything"), example, *limits))
+
+
+def _pluralize(described: str) -> str:
+    """Return the description of a type for several values, such as `tables`."""
+    for one, several in _PLURALS.items():
+        if described.startswith(one):
+            return f"{several}{described.removeprefix(one)}"
+    return described
 
 
 def _describe_default(field: FieldInfo) -> str | None:

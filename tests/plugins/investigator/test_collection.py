@@ -233,7 +233,7 @@ async def test_when_time_is_up_no_more_is_asked():
     world = World(incidents=[incident(1, entities=entities)])
     report, client = await investigate(world, "#1", seconds=10)
     assert client.elapsed < timedelta(seconds=120 + 16 * 10)
-    assert says(report.gaps, "No further queries were sent after 120 seconds")
+    assert says(report.gaps, "No further queries were sent after the time limit of 120 seconds")
 
 
 async def test_incidents_beyond_the_bound_are_said():

@@ -39,15 +39,18 @@ async def resolve_patterns(
         found |= set(members)
         since = f"from {format_time(window.start)} to {format_time(window.end)}"
         if not members:
-            text = f"no stored incident involves {name_pattern(pattern)} {since}"
+            text = f"no stored incident {since} involves {name_pattern(pattern)}"
             gaps.append(state(text, answer.step))
         elif not answer.content.complete:
             number = count_noun(len(members), "entity", "entities")
-            text = f"{name_pattern(pattern)} match more entities than the {number} examined"
+            text = f"{name_pattern(pattern)} match more than the {number} that were examined"
             gaps.append(state(text, answer.step))
     if steps:
         names = join_names([name_pattern(pattern) for pattern in scope.patterns])
-        text = f"for {names}, Tocsin searched only for events with entities from stored incidents"
+        text = (
+            f"for {names}, Tocsin searched only for events that involve matching entities from "
+            "stored incidents"
+        )
         gaps.append(state(text, *steps))
     entities = sorted(found, key=lambda entity: (entity.kind.value, entity.value))
     return replace(scope, entities=tuple(entities)), gaps

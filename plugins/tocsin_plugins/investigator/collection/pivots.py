@@ -61,7 +61,7 @@ def _note_unexamined(examiner: EntityExaminer) -> None:
     case, client = examiner.case, examiner.client
     if client.is_out_of_time:
         bound = count_noun(client.bounds.seconds, "second")
-        text = f"no further queries were sent after {bound}, which is the time limit"
+        text = f"no further queries were sent after the time limit of {bound}"
         case.gaps.append(state(text, client.last_step))
     left = len(_candidates(case))
     if not left:
@@ -69,6 +69,7 @@ def _note_unexamined(examiner: EntityExaminer) -> None:
     what = (
         f"{count_noun(left, 'related entity', 'related entities')} {'was' if left == 1 else 'were'}"
     )
-    depth = f"the limits are {count_noun(client.bounds.depth, 'step')} from the subject"
-    most = count_noun(client.bounds.entities, "entity", "entities")
-    case.gaps.append(state(f"{what} not examined, because {depth} and {most}", client.last_step))
+    most = f"at most {count_noun(client.bounds.entities, 'entity', 'entities')}"
+    depth = f"up to {count_noun(client.bounds.depth, 'step')} from the subject"
+    why = f"the investigation examines {most}, {depth}"
+    case.gaps.append(state(f"{what} not examined, because {why}", client.last_step))
