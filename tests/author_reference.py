@@ -60,7 +60,7 @@ SEAMS = {
 }
 COMMON = "All plugins"
 MARKER = """\
-Marks a function of a plugin as the implementation of the hook that has the same name; see
+Marks a plugin's function as an implementation of the hook with the same name; see
 [the hooks](seams.md#hooks).
 """
 

@@ -55,10 +55,11 @@ S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
 
 
 class ObjectChannel(Channel[S]):
-    """Creates one object for each incident, session or schedule, and adds later events to it.
+    """Base class for channels that keep one object for each incident, session or schedule.
 
-    Before the channel creates an object or adds a note, it searches for the object or note. After
-    an interruption, the next attempt therefore completes the delivery without repeating a step.
+    The channel adds later events about the same subject to the object. Before it creates an object
+    or adds a note, it searches for it. If an attempt is interrupted, the next one therefore
+    completes the delivery without repeating a step.
     """
 
     class Settings(Channel.Settings):
@@ -111,7 +112,7 @@ class ObjectChannel(Channel[S]):
     """How many objects one call of `read_statuses` can read; 0 if you do not implement it."""
 
     def __init__(self, settings: Any, tools: Tools) -> None:
-        """Store the settings and tools; perform no I/O."""
+        """Store the settings and tools; do not perform I/O."""
         super().__init__(settings, tools)
         self.api = Api(tools, settings)
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
@@ -163,7 +164,7 @@ class ObjectChannel(Channel[S]):
         identifier: str,  # noqa: ARG002 - for platforms with observables
         observables: Sequence[Observable],  # noqa: ARG002
     ) -> int:
-        """Add missing observables to an object, and return their number."""
+        """Add the observables that an object lacks, and return how many these are."""
         return 0
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:
@@ -172,7 +173,7 @@ class ObjectChannel(Channel[S]):
         return body
 
     async def update(self, identifier: str, delivery: Delivery) -> None:
-        """Update an object from a later event about the same subject."""
+        """Update an object after a later event about the same subject."""
 
     def render_note(self, delivery: Delivery) -> str | None:
         """Return an event's note in Markdown; None if the event does not add a note."""
@@ -197,7 +198,7 @@ class ObjectChannel(Channel[S]):
         reason: str,
         disposition: IncidentDisposition | None,  # noqa: ARG002 - for platforms with resolutions
     ) -> None:
-        """Close an open object with the resolution for a disposition; by default, like `close`.
+        """Close an open object with the resolution for a disposition; by default, call `close`.
 
         Override this method if operators map dispositions to the platform's resolutions.
         """
@@ -211,7 +212,7 @@ class ObjectChannel(Channel[S]):
         """
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
-        """Return the statuses of objects by ID; an object that no longer exists is left out.
+        """Return the statuses of objects by ID, without objects that no longer exist.
 
         Tocsin calls this method for destinations that set `status_interval`. If you
         implement this method, declare the setting as a `StatusInterval`, and set `status_batch`.
@@ -220,7 +221,7 @@ class ObjectChannel(Channel[S]):
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the names of the statuses that closed objects can have in the receiver.
+        """Return which statuses closed objects can have in the receiver, by name.
 
         If you implement this method, declare the setting `resolutions` as `Resolutions`. In
         `check`, pass the result to `find_unmapped`.
@@ -229,12 +230,12 @@ class ObjectChannel(Channel[S]):
 
     @classmethod
     def parse_webhook(cls, settings: Any, request: PushRequest, now: datetime) -> Sequence[str]:
-        """Return the IDs of the objects that a webhook of the receiver names.
+        """Return the IDs of the objects that a webhook from the receiver names.
 
-        A webhook can also name the parent of an object, if `read_statuses` returns the parent's ID
-        as `parent_id`. Tocsin reads the statuses of the named objects at the receiver, and uses no
-        other part of the body. Before you parse the body, check that the webhook proves knowledge
-        of `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
+        The IDs can also be those of parent objects, if `read_statuses` returns them as `parent_id`.
+        Tocsin then asks the receiver for the statuses of these objects; it does not use anything
+        else from the body. Before you parse the body, check that the sender knows
+        `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Do not perform I/O. If you
         implement this method, declare the setting `webhook_secret` as a `WebhookSecret`.
         """
         raise NotImplementedError
@@ -288,7 +289,7 @@ class ObjectChannel(Channel[S]):
         return await self.api.request(method, path, headers=shown, **options)
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Send an authenticated request, and return the JSON body of the response."""
+        """Send an authenticated request and return the JSON body of the response."""
         return (await self.request(method, path, **options)).json
 
     async def _places(self, delivery: Delivery) -> Sequence[str]:
@@ -381,7 +382,7 @@ CaseSettings = TypeVar("CaseSettings", bound="CaseChannel.Settings", default=Any
 
 
 class CaseChannel(ObjectChannel[CaseSettings]):
-    """Keeps objects that list the entities of their events as observables."""
+    """Base class for channels whose objects list the entities of their events as observables."""
 
     class Settings(ObjectChannel.Settings):
         """Settings shared by all destinations that keep objects with observables."""

@@ -58,7 +58,8 @@ class TicketSettings(ObjectChannel.Settings):
     assignee: str | None = Field(default=None, description="Who new tickets are assigned to.")
     priorities: Mapping[Severity, str] = Field(
         default_factory=dict,
-        description="The tracker's priority for each severity, if it differs from the contract.",
+        description="Which tracker priority to use for each severity, instead of the one in the "
+        "contract of the tracker's templates.",
     )
     fields: Mapping[str, ExpressionText] = Field(
         default_factory=dict,
@@ -107,9 +108,9 @@ class Ticket:
     """A ticket to create or update."""
 
     key: str
-    """Unique key by which Tocsin finds the ticket in the tracker."""
+    """A unique key, by which Tocsin finds the ticket in the tracker."""
     body: Mapping[str, Any]
-    """Rendered fields of a new ticket, in the format of the tracker."""
+    """The rendered fields of a new ticket, in the tracker's format."""
     priority: str | None
     """The tracker's priority; None if neither the contract nor the settings define one."""
     fields: Mapping[str, Json] = field(default_factory=dict)
@@ -119,7 +120,7 @@ class Ticket:
 class Tracker(ABC):
     """Client for one kind of tracker.
 
-    Tocsin calls `find` before `create`, and `list_notes` before `add_note`, to prevent duplicates.
+    To prevent duplicates, Tocsin calls `find` before `create`, and `list_notes` before `add_note`.
     """
 
     class Options(BaseModel):
@@ -145,15 +146,16 @@ class Tracker(ABC):
     def __init__(
         self, settings: TicketSettings, options: Any, tools: Tools, request: Request
     ) -> None:
-        """Store the arguments; perform no I/O. `request` is the channel's request function."""
+        """Store the arguments; do not perform I/O. `request` is the channel's request function."""
         self.settings = settings
         self.options = options
         self.tools = tools
         self.request = request
 
     async def ask(self, method: str, path: str, **options: Any) -> Json:
-        """Send a request, and return the JSON body of the response; see `Api.request` for
-        errors.
+        """Send a request and return the JSON body of the response.
+
+        Raises the same errors as `Api.request`.
         """
         return (await self.request(method, path, **options)).json
 
@@ -163,7 +165,7 @@ class Tracker(ABC):
 
     @abstractmethod
     async def check(self) -> Health:
-        """Report a missing project or type, and missing required fields or permissions."""
+        """Report whether the project, the type, a required field or a permission is missing."""
 
     @abstractmethod
     async def find(self, key: str) -> str | None:
@@ -183,7 +185,7 @@ class Tracker(ABC):
 
     @abstractmethod
     async def update(self, identifier: str, ticket: Ticket) -> None:
-        """Update the priority of a ticket, and the fields that the operator configured."""
+        """Update a ticket's priority and the fields that the operator configured."""
 
     @abstractmethod
     async def is_open(self, identifier: str) -> bool | None:
@@ -199,7 +201,7 @@ class Tracker(ABC):
         reason: str,
         disposition: IncidentDisposition | None,  # noqa: ARG002 - for trackers with resolutions
     ) -> None:
-        """Close an open ticket with the resolution for a disposition; by default, like `close`.
+        """Close an open ticket with the resolution for a disposition; by default, call `close`.
 
         Override this method if operators map dispositions to the tracker's resolutions.
         """
@@ -215,14 +217,14 @@ class Tracker(ABC):
         """
 
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
-        """Return the statuses of tickets by ID; a ticket that no longer exists is left out.
+        """Return the statuses of tickets by ID, without tickets that no longer exist.
 
         If you implement this method, set `status_batch`.
         """
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return the names of the statuses that closed tickets can have in the tracker.
+        """Return which statuses closed tickets can have in the tracker, by name.
 
         Implement this method together with `read_statuses`.
         """
@@ -235,11 +237,11 @@ class Tracker(ABC):
         request: PushRequest,
         now: datetime,
     ) -> Sequence[str]:
-        """Return the IDs of the tickets that a webhook of the receiver names.
+        """Return the IDs of the tickets that a webhook from the tracker names.
 
-        Tocsin reads the statuses of the named tickets at the receiver, and uses no other part of
-        the body. Before you parse the body, check that the webhook proves knowledge of
-        `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Perform no I/O. If you
+        Tocsin then asks the tracker for the statuses of these tickets; it does not use anything
+        else from the body. Before you parse the body, check that the sender knows
+        `settings.webhook_secret`; otherwise, raise `CredentialsRefused`. Do not perform I/O. If you
         implement this method, set `accepts_webhooks`.
         """
         raise NotImplementedError

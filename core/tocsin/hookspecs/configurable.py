@@ -27,7 +27,7 @@ class Configurable(Generic[S]):
                     cls.Settings = kind
 
     def __init__(self, settings: S, tools: Tools) -> None:
-        """Store the arguments; perform no I/O.
+        """Store the arguments; do not perform I/O.
 
         `settings` is an instance of this class's `Settings`.
         """

@@ -94,7 +94,7 @@ class Intake(Configurable[S], ABC):
         """
 
     async def close(self) -> None:
-        """Close the connections of the intake."""
+        """Close the intake's connections."""
 
     @abstractmethod
     async def check(self) -> Health:

@@ -191,7 +191,7 @@ class Provider(Configurable[S], ABC):
     behind; None if unknown."""
 
     def __init__(self, settings: S, tools: Tools) -> None:
-        """Store the arguments; perform no I/O.
+        """Store the arguments; do not perform I/O.
 
         `settings` is an instance of this class's `Settings`.
         """

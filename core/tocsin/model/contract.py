@@ -90,13 +90,13 @@ class Contract(_ContractModel):
     channel: str | None = None
     """The channel that delivers to the receiver, if a `webhook` cannot."""
     headers: Mapping[str, str] = Field(default_factory=dict)
-    """Required headers, each with the name of an environment variable for its value."""
+    """Required headers, each with the environment variable that contains its value."""
     headers_are_chosen: bool = False
     """Whether the receiver's operator decides which headers are required."""
     secret_url: str | None = Field(default=None, pattern=r"^[A-Z][A-Z0-9_]*$")
-    """The name of an environment variable for the whole URL, if the URL itself is the secret."""
+    """The environment variable that contains the URL, if the URL itself is the secret."""
     body_secrets: Mapping[str, str] = Field(default_factory=dict)
-    """Secret members of the body, each with the name of an environment variable for its value. No
+    """Secret members of the body, each with the environment variable that contains its value. No
     template contains these members."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
     """Further settings for a destination, such as the receiver's rate limit."""

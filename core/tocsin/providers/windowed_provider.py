@@ -91,7 +91,7 @@ class WindowedProvider(Provider[S]):
     """How many records to request per page."""
 
     def __init__(self, settings: S, tools: Any) -> None:
-        """Store the settings and tools; perform no I/O."""
+        """Store the settings and tools; do not perform I/O."""
         super().__init__(settings, tools)
         self._readers: dict[tuple[str, bool], WindowReader] = {}
 

@@ -48,7 +48,7 @@ class ChannelSettingsRules(ChannelSuite):
 
     @rule
     async def test_the_constructor_does_no_io(self) -> None:
-        """The constructor of a channel performs no I/O.
+        """A channel's constructor does not perform I/O.
 
         Tocsin also creates channels to check the configuration, possibly on machines without
         network access.

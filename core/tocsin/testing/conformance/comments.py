@@ -42,9 +42,9 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_a_comment_is_written_to_its_incident(self) -> None:
-        """`comment` writes its text to the given incident, and to no other incident.
+        """`comment` writes its text to the given incident and to no other.
 
-        Analysts read the comments of an incident and act on them.
+        Analysts read an incident's comments and act on them.
         """
         async with self.harness() as harness:
             self._writes()

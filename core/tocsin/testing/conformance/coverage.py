@@ -72,7 +72,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
-        """`changed_at` is the time of the change in the SIEM, with its time zone.
+        """`changed_at` is when the SIEM changed the incident, with a time zone.
 
         `changed_at` determines which version is newer. If it were the time of the read, the version
         that is read last would always count as newer.

@@ -137,8 +137,8 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_failures_after_a_closed_object_create_another(self) -> None:
-        """If a person closes the object of a schedule's failures, the next failure creates a new
-        object.
+        """If a person closes the object with a schedule's failures, the next failure creates a new
+        one.
 
         People do not read closed objects.
         """
@@ -182,7 +182,7 @@ class DeliveryRules(ScenarioSuite):
     async def test_hostile_texts_are_data(self) -> None:
         """An alert becomes one object, whatever its title contains.
 
-        Attackers influence the titles of incidents.
+        Attackers can influence the titles of incidents.
         """
         for title in _HOSTILE:
             async with self.harness() as harness:

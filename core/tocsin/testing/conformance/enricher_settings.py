@@ -53,7 +53,7 @@ class EnricherSettingsRules(EnricherSuite):
 
     @rule
     async def test_the_constructor_does_no_io(self) -> None:
-        """The constructor of an enricher performs no I/O.
+        """An enricher's constructor does not perform I/O.
 
         Tocsin also creates enrichers to check the configuration, possibly on machines without
         network access.

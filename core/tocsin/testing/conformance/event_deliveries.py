@@ -29,7 +29,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_every_event_is_sent(self) -> None:
-        """`deliver` sends an event of each of the four types, and returns a `Receipt`.
+        """`deliver` sends events of all four types and returns a `Receipt`.
 
         Operators choose which events a destination gets. If a channel drops an event without an
         exception, the event counts as delivered.
@@ -63,9 +63,9 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_hostile_texts_are_data(self) -> None:
-        """The title of an event does not change the path of the request.
+        """An event's title does not change the path of the request.
 
-        Attackers influence the titles of incidents.
+        Attackers can influence the titles of incidents.
         """
         async with self.harness() as harness:
             await harness.deliver(harness.alert())

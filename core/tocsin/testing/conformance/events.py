@@ -88,7 +88,7 @@ class EventRules(Conformance):
 
     @rule
     async def test_events_outside_the_window_are_left_out(self) -> None:
-        """`events` includes the start of the window and excludes its end.
+        """`events` includes the window's start and excludes its end.
 
         Between them, adjacent windows must return each event exactly once.
         """
@@ -197,7 +197,7 @@ class HttpEventRules(HttpConformance):
         """When the SIEM fails, `events` raises the same errors as `read`; after the SIEM recovers,
         `events` returns the events.
 
-        Otherwise, the report of an investigation would state that there was no activity.
+        Otherwise, an investigation's report would say that there was no activity.
         """
         async with self.harness() as harness:
             logged = [_log_events(self, harness, minutes) for minutes in (40, 30)]

@@ -266,7 +266,7 @@ class FileRules(FileConformance):
     async def test_a_missing_file_is_not_an_empty_result(self) -> None:
         """`events` raises `TryLater` if the file is missing.
 
-        Otherwise, the report of an investigation would state that there was no activity.
+        Otherwise, an investigation's report would say that there was no activity.
         """
         async with self.harness() as harness:
             if Capability.EVENTS not in self.provider.capabilities():

@@ -29,7 +29,8 @@ class RecordRules(Conformance):
 
     @rule
     async def test_each_severity_is_kept(self) -> None:
-        """Each severity of the vendor maps to its counterpart, and `severity_assumed` is false.
+        """Each of the vendor's severities maps to its counterpart in Tocsin, and `severity_assumed`
+        is false.
 
         Tocsin decides by the severity whether to send an alert. If it is too low, nobody is
         alerted.
@@ -92,7 +93,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_each_status_is_kept(self) -> None:
-        """Each status of the vendor maps to its counterpart in Tocsin.
+        """Each of the vendor's statuses maps to its counterpart in Tocsin.
 
         Otherwise, an incident that is closed in the SIEM stays open in Tocsin, or vice versa.
         """
@@ -147,8 +148,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_the_start_time_is_the_siems_own(self) -> None:
-        """`occurred_at` is the start time of the incident according to the SIEM, with its time
-        zone.
+        """`occurred_at` is when the incident started according to the SIEM, with a time zone.
 
         If the provider used the time of the read instead, the start would change with each read,
         and old incidents would seem new.

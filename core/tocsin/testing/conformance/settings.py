@@ -59,7 +59,7 @@ class SettingsRules(Conformance):
 
     @rule
     async def test_secrets_are_not_printed(self) -> None:
-        """Printing a provider or its settings shows no secret.
+        """A provider and its settings do not show secrets when they are printed.
 
         Tracebacks in logs can show the provider and its settings, and many people can read logs.
         """
@@ -68,7 +68,7 @@ class SettingsRules(Conformance):
 
     @rule
     async def test_the_constructor_does_no_io(self) -> None:
-        """The constructor of a provider performs no I/O.
+        """A provider's constructor does not perform I/O.
 
         Tocsin also creates providers to check the configuration, possibly on machines without
         network access.
