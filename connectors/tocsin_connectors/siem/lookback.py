@@ -63,7 +63,7 @@ RefreshAges = Annotated[
     tuple[Duration, ...],
     Field(
         max_length=10,
-        description="The ages at which Tocsin reads a new incident again, in addition to the "
+        description="The delays after which Tocsin reads a new incident again, in addition to the "
         "checks for changes.",
     ),
 ]

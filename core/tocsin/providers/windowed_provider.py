@@ -56,8 +56,8 @@ class WindowedProvider(Provider[S]):
         overlap: Duration = Field(
             default=timedelta(minutes=10),
             le=timedelta(days=7),
-            description="How far each read goes back before the end of the previous read, to find "
-            "changes that appear late in the SIEM.",
+            description="How much each read overlaps the previous one in time, to find changes "
+            "that appear late in the SIEM.",
         )
         settle_delay: Duration = Field(
             default=timedelta(seconds=30),
@@ -74,8 +74,8 @@ class WindowedProvider(Provider[S]):
         refresh_after: tuple[Duration, ...] = Field(
             default=(timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
             max_length=10,
-            description="The ages at which Tocsin reads a new incident again, because its alerts "
-            "and entities may arrive late in the SIEM.",
+            description="The delays after which Tocsin reads a new incident again, because its "
+            "alerts and entities may arrive late in the SIEM.",
         )
 
         @model_validator(mode="before")

@@ -67,8 +67,8 @@ class CrowdSecSettings(ApiSettings, WindowedProvider.Settings):
     refresh_after: tuple[Duration, ...] = Field(
         default=(timedelta(hours=1), timedelta(hours=5), timedelta(hours=25)),
         max_length=10,
-        description="The ages at which Tocsin reads a new incident again, to check whether its "
-        "decisions have ended.",
+        description="The delays after which Tocsin reads a new incident again, to check whether "
+        "its decisions have ended.",
     )
 
 

@@ -35,8 +35,8 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="The ages at which Tocsin reads a new incident again. You do not need this "
-        "setting, because events in Graylog do not change.",
+        description="The delays after which Tocsin reads a new incident again. You do not need "
+        "this setting, because events in Graylog do not change.",
     )
     settle_delay: Duration = Field(
         default=timedelta(minutes=1),

@@ -60,7 +60,7 @@ class SecOpsSettings(LookbackProvider.Settings, ApiSettings):
     overlap: Duration = Field(
         default=timedelta(hours=1),
         le=timedelta(days=7),
-        description="How far each read goes back before the end of the previous read, to find "
+        description="How much each read overlaps the previous one in time, to find "
         "detections that appear late.",
     )
 

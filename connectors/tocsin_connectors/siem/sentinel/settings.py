@@ -74,7 +74,7 @@ class SentinelSettings(EntraSettings, WindowedProvider.Settings):
     overlap: Duration = Field(
         default=timedelta(minutes=15),
         le=timedelta(days=7),
-        description="How far each read goes back before the end of the previous read, because "
+        description="How much each read overlaps the previous one in time, because "
         "Defender XDR incidents can arrive up to ten minutes late.",
     )
     read_own: bool = Field(

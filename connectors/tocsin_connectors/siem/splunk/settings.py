@@ -58,7 +58,7 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     refresh_after: tuple[Duration, ...] = Field(
         default=(),
         max_length=10,
-        description="The ages at which Tocsin reads a new incident again. You usually do not "
+        description="The delays after which Tocsin reads a new incident again. You usually do not "
         "need this setting, because findings change only through reviews, and "
         "Tocsin always reads reviews.",
     )

@@ -84,14 +84,14 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
     overlap: Duration = Field(
         default=timedelta(minutes=30),
         le=timedelta(days=7),
-        description="How far each read goes back before the end of the previous read, to find "
+        description="How much each read overlaps the previous one in time, to find "
         "alerts that reach the indexer late.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(timedelta(hours=1), timedelta(hours=6)),
         max_length=10,
-        description="The ages at which Tocsin counts a new incident's alerts again, to include "
-        "late alerts.",
+        description="The delays after which Tocsin counts a new incident's alerts again, to "
+        "include late alerts.",
     )
     dashboard_url: ServerUrl | None = Field(
         default=None, description="The Wazuh dashboard URL, for links."
