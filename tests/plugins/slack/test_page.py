@@ -109,7 +109,7 @@ def kinds() -> list[tuple[str, type[PluginFailure]]]:
         "dead": Refused,
     }
     found = []
-    for said, follows in rows("| Response of Slack |"):
+    for said, follows in rows("| Slack's response |"):
         [kind] = {kind for word, kind in words.items() if word in follows}
         found += [(error, kind) for error in quoted(said)]
     return found
@@ -121,7 +121,7 @@ def test_an_error_is_what_the_page_says(error, kind):
 
 
 def test_an_error_that_holds_or_disables_the_destination_is_told_as_such():
-    for said, follows in rows("| Response of Slack |"):
+    for said, follows in rows("| Slack's response |"):
         for error in quoted(said):
             failure = build_failure(error, {}, status=200, response=b"")
             assert getattr(failure, "throttled", False) == ("waits as long" in follows)
