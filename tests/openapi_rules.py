@@ -21,7 +21,7 @@ from tocsin.web.endpoints import ENDPOINTS
 from tocsin.web.openapi import build
 
 URL = "https://tocsin.example"
-LARGEST = 468_000
+LARGEST = 470_000
 """The longest description, in bytes."""
 VERBS = [
     "cancel",

@@ -26,6 +26,7 @@ from tocsin.web.record_problems import (
     METRICS_LOCAL_ONLY,
     METRICS_TOKEN_REQUIRED,
 )
+from tocsin.web.request_problems import TOO_MANY_FAILURES
 from tocsin.web.schemas.service import Liveness, Readiness, ReloadSummary
 
 
@@ -164,5 +165,6 @@ ENDPOINTS = (
         summary="Get the metrics of this node for Prometheus",
         handler=get_metrics,
         media_type=MEDIA_TYPE,
+        problems=(METRICS_TOKEN_REQUIRED, METRICS_LOCAL_ONLY, TOO_MANY_FAILURES),
     ),
 )
