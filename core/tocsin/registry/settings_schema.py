@@ -136,7 +136,8 @@ def _describe_plain_type(
     if schema.get("format") == "password":
         return _SECRET
     if "enum" in schema or "const" in schema:
-        return "one of " + ", ".join(map(_format_toml, schema.get("enum", [schema.get("const")])))
+        values = [_format_toml(value) for value in schema.get("enum", [schema.get("const")])]
+        return f"one of {', '.join(values)}" if len(values) > 1 else values[0]
     kind = schema.get("type")
     if kind == "array":
         items = schema.get("items", {})

@@ -217,7 +217,7 @@ def told(model: type[PluginSettings] = Settings):
         ("pairs", "list of lists of anything", "[]"),
         ("inner", "table", '{"size": 1, "more": []}'),
         ("inners", "table of tables or true or false", "false"),
-        ("union", 'whole number or list of text or one of "all"', '"all"'),
+        ("union", 'whole number or list of text or "all"', '"all"'),
         ("whatever", "anything", None),
         ("json_value", "anything", None),
         ("calls", "anything", None),

@@ -129,7 +129,9 @@ def _apply_clause(
 def _narrow_to(scope: InvestigationScope, clause: MessageClause) -> InvestigationScope:
     """Return the scope with only what a clause names."""
     names = join_names(_list_names(clause))
-    scope = _add_note(_add_interpretation(scope, f"only {names}"), f"only {names} is investigated")
+    scope = _add_note(
+        _add_interpretation(scope, f"only {names}"), f"the investigation covers only {names}"
+    )
     scope = replace(scope, incidents=(), entities=(), techniques=(), patterns=(), words=())
     scope = replace(scope, browses=False, deeper=0, narrowed=True, doubts=())
     return _add_named(scope, clause)

@@ -149,6 +149,6 @@ def close(conclusion: Conclusion) -> Iterator[Action]:
         return
     for record in conclusion.case.in_focus:
         if record.status is not IncidentStatus.CLOSED:
-            text = f"the verdict is benign, but the status of the incident is {record.status.value}"
+            text = f"the verdict is benign, but the incident's status is {record.status.value}"
             reason = state(text, conclusion.scored, f"incident:{record.number}")
             yield Action(text=f"Close incident {record.number}.", reason=reason)
