@@ -1,4 +1,4 @@
-"""Simulator of a JSON-RPC API: only POST, the token in the body, errors with status 200."""
+"""Simulator of a JSON-RPC API with POST only, the token in the body, and errors with status 200."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATES = {"New": "open", "Active": "assigned", "Closed": "closed"}
 
 
 class RpcSimulator(Simulator):
-    """Signs in with a user and a password, and answers two methods."""
+    """Accepts one user with a password, and responds to two methods."""
 
     user = ("tocsin", "a secret")
     open_paths = ("/login",)
@@ -25,7 +25,7 @@ class RpcSimulator(Simulator):
         return [web.post("/login", self.sign_in), web.post("/rpc", self.call)]
 
     async def is_signed(self, request: web.Request) -> bool:
-        """Return whether the token in the body is that of a session."""
+        """Return whether the token in the body belongs to a session."""
         content = await request.json()
         return self.has_session(content["token"])
 
@@ -46,7 +46,7 @@ class RpcSimulator(Simulator):
         return self.json({"result": {"token": self.begin_session(), "expires_in": seconds}})
 
     async def call(self, request: web.Request) -> web.Response:
-        """Answer a method."""
+        """Respond to a call."""
         content = await request.json()
         params = content["params"]
         match content["method"]:
@@ -57,7 +57,7 @@ class RpcSimulator(Simulator):
         raise ErrorResponse(400, "unknown method")
 
     def search(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return a page of cases; without bounds, of all."""
+        """Return a page of the cases in a time range, by default of all cases."""
         window = Window(
             from_milliseconds(params.get("updated_from", "0")),
             from_milliseconds(params.get("updated_to", "4102444800000")),
@@ -85,7 +85,7 @@ def to_milliseconds(moment: datetime) -> str:
 
 
 def from_milliseconds(text: str) -> datetime:
-    """Return the time of a bound."""
+    """Return the time for a number of milliseconds."""
     return datetime.fromtimestamp(int(text) / 1000, UTC)
 
 

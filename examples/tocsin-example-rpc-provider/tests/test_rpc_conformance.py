@@ -11,7 +11,7 @@ from tocsin.testing.conformance import ProviderConformance
 
 
 class TestRpc(ProviderConformance):
-    """Every rule for a provider of an HTTP API."""
+    """All rules for a provider that reads an HTTP API."""
 
     provider = RpcProvider
     simulator = RpcSimulator

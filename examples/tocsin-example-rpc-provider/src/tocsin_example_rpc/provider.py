@@ -1,4 +1,4 @@
-"""Provider for a JSON-RPC API: only POST, the token in the body, errors with status 200."""
+"""Provider for a JSON-RPC API with POST only, the token in the body, and errors with status 200."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STATUSES = {
     "closed": IncidentStatus.CLOSED,
 }
 MARGIN = timedelta(seconds=30)
-"""Time before the end of a session at which a new one begins."""
+"""How long before a session ends the provider starts a new one."""
 
 
 class RpcSettings(WindowedProvider.Settings, ApiSettings):
@@ -54,7 +54,7 @@ class RpcSettings(WindowedProvider.Settings, ApiSettings):
 
 
 class Record(BaseModel):
-    """A case; `id` and the times, in milliseconds, are required."""
+    """A case; `id` and the two times (in milliseconds) are required."""
 
     id: str = Field(min_length=1)
     opened: datetime
@@ -113,7 +113,7 @@ class RpcProvider(WindowedProvider[RpcSettings]):
         raise Broken("cases.search: the result lacks `cases` and `next`")
 
     def to_incident(self, record: Mapping[str, Any]) -> Incident:
-        """Return the incident of a case; ValueError for malformed records."""
+        """Return a case as an incident; raises ValueError if the record is malformed."""
         case = Record.model_validate(record)
         level = None if case.level is None else str(case.level)
         severity = SEVERITIES.get(level or "")
@@ -132,7 +132,7 @@ class RpcProvider(WindowedProvider[RpcSettings]):
         )
 
     async def incident(self, external_id: str) -> Incident | None:
-        """Return the current version of a case, None if it was deleted."""
+        """Return the current version of a case; None if it was deleted."""
         try:
             answer = await self._call("cases.get", {"id": external_id})
         except Refused as refused:
@@ -142,7 +142,7 @@ class RpcProvider(WindowedProvider[RpcSettings]):
         return self.to_incident(answer.json["result"])
 
     async def _call(self, method: str, params: Mapping[str, Any]) -> ApiResponse:
-        """Return the response to a call; sign in again, once, if the session has ended."""
+        """Return the response to a call; if the session has ended, sign in again, but only once."""
         is_new = await self._sign_in()
         answer = await self._post(
             "/rpc", {"method": method, "params": params, "token": self._token}
@@ -160,7 +160,7 @@ class RpcProvider(WindowedProvider[RpcSettings]):
         return answer
 
     async def _sign_in(self) -> bool:
-        """Begin a session unless there is one, and return whether it is new."""
+        """Start a session unless there is one, and return whether it is new."""
         now = self.tools.clock.now()
         if self._renew_at is not None and now < self._renew_at:
             return False
@@ -179,9 +179,9 @@ class RpcProvider(WindowedProvider[RpcSettings]):
 
 
 def find_failure(method: str, answer: ApiResponse) -> PluginFailure | None:
-    """Return the error that a response stands for, None for a result.
+    """Return the error that a response means; None for a result.
 
-    Anything else is an error too: it must never look like an empty list.
+    Any other response is an error too, because it must never look like an empty list.
     """
     match answer.json:
         case {"error": {"code": int(code), "message": str(message)} as error}:
@@ -192,7 +192,7 @@ def find_failure(method: str, answer: ApiResponse) -> PluginFailure | None:
 
 
 def to_failure(code: int, message: str, delay: object) -> PluginFailure:
-    """Return the error of a code; most codes are those of HTTP."""
+    """Return the error for a code; most codes are the same as in HTTP."""
     if code in (401, 403):
         return CredentialsRefused(message, status=code)
     if code in (429, 502, 503):
