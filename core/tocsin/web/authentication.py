@@ -56,8 +56,8 @@ class AccessControl:
     ) -> Result:
         """Return the result of `work(connection, principal)`; ProblemError (400, 401, 403, 429).
 
-        The record of the credential and the work are read together, since a round trip to the
-        database costs more than either.
+        The same database access loads the credential's record and runs `work`, because a round
+        trip to the database costs more than either.
         """
 
         def authorized(connection: Connection, principal: Principal) -> Result:
@@ -73,10 +73,10 @@ class AccessControl:
             raise _unauthorized(request, access, error) from None
 
     def confirm(self, connection: Connection, request: web.Request, access: Access) -> None:
-        """Raise ProblemError (401, 403) if the admitted caller has lost access since.
+        """Raise ProblemError (401, 403) if the caller has lost access since it was admitted.
 
-        Call it in the transaction of a change: a slow body, a hash or a queue takes time, in which
-        the credential may have ended.
+        Call this method in the transaction of a change, because receiving a slow body, hashing or
+        waiting takes time, and the credential may have become invalid meanwhile.
         """
         try:
             authorize(self.reidentify(connection, request), access)
@@ -84,7 +84,7 @@ class AccessControl:
             raise _unauthorized(request, access, error) from None
 
     def reidentify(self, connection: Connection, request: web.Request) -> Principal:
-        """Return the admitted caller from the current record; raises AuthenticationError."""
+        """Return the admitted caller, from its current record; raises AuthenticationError."""
         credential, proven = request[_ADMITTED]
         try:
             return self._authenticator.identify(connection, credential, proven)
@@ -156,7 +156,7 @@ class AccessControl:
         return is_secret and not self._authenticator.was_verified(credential)
 
     def _is_repeated(self, request: web.Request, address: str) -> bool:
-        """Return whether the address repeats a rejected credential; this needs no Argon2id run."""
+        """Return whether the address repeats a rejected credential, without an Argon2id run."""
         return self._rate_limits.is_repeated(address, request.get(PRESENTED))
 
     def _find_credential(self, request: web.Request, access: Access) -> Credential:

@@ -177,9 +177,9 @@ class DirectReads:
 
 
 class _RenderedResponse(web.StreamResponse):
-    """A response to a persistent connection, rendered with its header.
+    """A response on a persistent connection, already rendered with its header.
 
-    It has only what the server uses of a response, not the state from which aiohttp renders one.
+    It has only the attributes that the server uses, not the state that aiohttp needs for rendering.
     """
 
     keep_alive = True
@@ -193,11 +193,11 @@ class _RenderedResponse(web.StreamResponse):
         return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Do nothing: `prepare` has sent everything."""
+        """Do nothing, because `prepare` has already sent everything."""
 
 
 def _compile_path(path: str) -> Callable[[str], re.Match[str] | None]:
-    """Return the match of a path, which has at most one parameter, and of any plain query."""
+    """Return a function that matches a path with at most one parameter, plus any plain query."""
     before, brace, rest = path.partition("{")
     parameter = _PARAMETER if brace else ""
     after = re.escape(rest.partition("}")[2])

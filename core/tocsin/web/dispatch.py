@@ -45,7 +45,7 @@ from tocsin.web.request_problems import NOT_ACCEPTABLE
 
 HttpHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ConfirmAccess = Callable[[Connection, web.Request], object]
-"""Raises if the admitted caller has lost access since."""
+"""Raises an error if the caller has lost access since it was admitted."""
 
 NOBODY = Principal("", "")
 
@@ -62,7 +62,7 @@ def make_handler(
 
 
 class _EndpointHandler:
-    """Base of all endpoint handlers: builds the request context, and renders the response."""
+    """Base class for endpoint handlers: builds the request context and renders the response."""
 
     def __init__(
         self, endpoint: Endpoint, services: ApiServices, access_control: AccessControl
@@ -107,7 +107,7 @@ class _EndpointHandler:
 
 
 class _ReadEndpoint(_EndpointHandler):
-    """Endpoint that reads in the same database access that identifies the caller."""
+    """Endpoint that reads its data in the same database access that identifies the caller."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Return what the handler has read."""
@@ -125,7 +125,7 @@ class _ReadEndpoint(_EndpointHandler):
         )
 
     async def _read_replica(self, replica: ReadReplica, request: web.Request) -> web.Response:
-        """Return what the handler has read from the replica; the primary identifies the caller."""
+        """Return what the handler reads from the replica; the primary identifies the caller."""
         serve = cast("TransactionHandler", self._endpoint.handler)
         principal, freshness = await self._access_control.admit(
             request, self._endpoint.access, _load_freshness
@@ -155,7 +155,7 @@ class _AsyncEndpoint(_EndpointHandler):
 
 
 class MutationEndpoint(_EndpointHandler):
-    """Endpoint that writes: one transaction with the audit entry and the stored response."""
+    """Endpoint that writes in one transaction with the audit entry and the stored response."""
 
     def __init__(
         self, endpoint: Endpoint, services: ApiServices, access_control: AccessControl
@@ -165,7 +165,7 @@ class MutationEndpoint(_EndpointHandler):
         self._mutation = MutationHandler(endpoint, services, self._confirm)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Return the handler's response, or the stored one of a request with the same key."""
+        """Return the response of the handler, or the stored response for the idempotency key."""
         endpoint = self._endpoint
         principal = await self._access_control.admit(request, endpoint.access, keep_principal)
         key = read_idempotency_key(request) if endpoint.idempotent else None
@@ -184,7 +184,7 @@ class MutationEndpoint(_EndpointHandler):
 
 
 def keep_principal(_connection: Connection, principal: Principal) -> Principal:
-    """Return the principal: the work of a request that is only identified for now."""
+    """Return the principal; use it as `work` when a request only needs to be identified."""
     return principal
 
 
@@ -201,7 +201,8 @@ class MutationHandler:
     ) -> Response:
         """Return the handler's response after the commit.
 
-        With an `attempt`, the response is stored too; raises AlreadyApplied if there is one.
+        With an `attempt`, also store the response; raises AlreadyApplied if a response to this
+        attempt is already stored.
         """
         if self._endpoint.prepare is not None:
             call = replace(call, prepared=await self._endpoint.prepare(call))
@@ -211,7 +212,7 @@ class MutationHandler:
             self._services.shared_results.expire()
 
     async def change_once(self, call: RequestContext, attempt: IdempotentRequest) -> Response:
-        """Return the handler's response, now or from the first request of this attempt.
+        """Return the handler's response, or the stored response to an earlier request.
 
         Raises ProblemError (409, 422) if the stored response cannot be sent again.
         """
@@ -257,7 +258,7 @@ class MutationHandler:
 
 
 def record_action(connection: Connection, services: ApiServices, entry: audit.AuditRecord) -> None:
-    """Store an audit entry as the last step of a transaction; its actor finds it on a replica."""
+    """Store an audit entry as a transaction's last step, so that its actor sees it on replicas."""
     audit.record(connection, entry)
     if services.replica is not None:
         mark_write(connection, entry.actor)

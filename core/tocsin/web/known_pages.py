@@ -27,10 +27,10 @@ class _KnownPage(NamedTuple):
 
 
 class KnownPages:
-    """The latest pages by their targets, each valid only in the state in which it was read.
+    """The latest pages, by request target, each valid only for the state in which it was read.
 
-    The caller reads the state for every request. This pays off only for a page that was read twice
-    in the same state: while incidents change with every request, no page would be found.
+    For a page that was read twice in the same state (`is_stable`), the caller first reads only the
+    state. For other pages, this does not pay off, for example while incidents change constantly.
     """
 
     def __init__(self) -> None:

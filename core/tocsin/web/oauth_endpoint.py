@@ -110,7 +110,7 @@ def read_client_credentials(request: web.Request, form: Form) -> ClientSecret:
 
 
 def _decode_basic(authorization: str) -> tuple[str, str]:
-    """Return the ID and the secret; RFC 6749 encodes each as the value of a form."""
+    """Return the ID and the secret, which are form-encoded (RFC 6749 section 2.3.1)."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.casefold() != "basic":
         raise AuthenticationError("Use the Basic scheme in Authorization.")

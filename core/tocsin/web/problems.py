@@ -24,9 +24,9 @@ from tocsin.store import find_fault
 
 CONTENT_TYPE = "application/problem+json"
 BODY_LIMIT = 64 * 1024
-"""The longest body of a request, in bytes."""
+"""Maximum size of a request's body, in bytes."""
 BODY_TIMEOUT = 30
-"""Maximum time for a body to arrive, in seconds."""
+"""How many seconds a body can take to arrive."""
 
 _STATUSES: Mapping[type[RequestError], int] = {
     InvalidInputError: 422,
@@ -81,7 +81,7 @@ class OAuthErrorDocument(BaseModel):
 
 
 class ProblemKind(Enum):
-    """Type and title of problems that programs distinguish by more than their status."""
+    """Type and title of problems that programs cannot distinguish by their status alone."""
 
     GENERAL = "about:blank", ""
     MISSING_SCOPE = "/problems/missing-scope", "The credential lacks a scope"
@@ -141,7 +141,7 @@ class OAuthError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """One kind of problem: `error` takes the values of its detail."""
+    """A kind of problem; `error` takes the values that its detail contains."""
 
     name: str
     """Name of its example in the OpenAPI document."""
@@ -150,7 +150,7 @@ class ProblemType:
     """A format string."""
     kind: ProblemKind = ProblemKind.GENERAL
     members: tuple[str, ...] = ()
-    """Names of the values that are also members of the document."""
+    """Names of the values that the problem document also contains as members."""
     example: Mapping[str, object] = field(default_factory=dict, hash=False)
     """The values in the OpenAPI document."""
     path: str = "/api/v1/incidents/4711"
@@ -175,7 +175,7 @@ class ProblemType:
 
 @dataclass(frozen=True, slots=True)
 class OAuthProblem:
-    """One kind of OAuth 2.0 error: `error` takes the values of its description."""
+    """A kind of OAuth 2.0 error; `error` takes the values that its description contains."""
 
     name: str
     """The error code, which is also the name of its example in the OpenAPI document."""
@@ -194,12 +194,12 @@ class OAuthProblem:
 
 
 def domain_problem(name: str, error: RequestError, path: str) -> ProblemType:
-    """Return the problem that reports an error of the domain."""
+    """Return the problem that reports a domain error."""
     return ProblemType(name, find_status(error), str(error), path=path)
 
 
 def find_status(error: RequestError) -> int:
-    """Return the status of an error of the domain; 400 if its kind has no specific status."""
+    """Return the HTTP status for a domain error; 400 if its kind has no specific status."""
     return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 400)
 
 

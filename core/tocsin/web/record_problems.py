@@ -71,7 +71,7 @@ TOO_MANY_PUSHES = ProblemType(
 PUSHES_UNDER_WAY = ProblemType(
     "pushes-under-way",
     503,
-    "Pushes in progress use all available memory; try again in {seconds} s.",
+    "Pushes in progress use all memory reserved for pushes; try again in {seconds} s.",
     example={"seconds": 5},
     path=f"/api/push/{PROVIDER}",
 )

@@ -60,7 +60,7 @@ def list_problems(endpoint: Endpoint) -> Iterator[Problem]:
 
 
 def _convert(problem: ProblemType) -> OAuthProblem:
-    """Return the form that the OAuth 2.0 endpoints give to a problem of any endpoint."""
+    """Return the OAuth 2.0 error that corresponds to a problem."""
     error = to_oauth_error(problem.error(**problem.example))
     return OAuthProblem(
         error.content["error"], error.content["error_description"], status=error.status

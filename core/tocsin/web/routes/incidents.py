@@ -46,7 +46,7 @@ from tocsin.web.schemas.incidents import (
 # As many digits as the integers of every database hold
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _STATE_WIDTH = 2
-"""The columns of the state of a page: the newest change and the total."""
+"""How many columns form a page's state: the newest change and the total."""
 
 
 def parse_number(text: str) -> int | None:
@@ -125,7 +125,7 @@ def _find_latest_change(cursor: ChangeCursor | CompositeCursor) -> int:
 
 
 class _Cursors(NamedTuple):
-    """The cursors after a page."""
+    """The cursors that follow a page."""
 
     next: str | None
     resume: str
@@ -205,13 +205,13 @@ class _PagePlan(NamedTuple):
     page: incidents.DocumentPageQuery
     start: ChangeCursor | None
     state: DriverQuery | None
-    """The query for the columns that distinguish pages of this query, if any."""
+    """The query for the columns that form a page's state, if there are any."""
     state_values: tuple[Any, ...]
 
 
 @lru_cache(maxsize=256)
 def _plan_page(text: str, public_url: str) -> _PagePlan | None:
-    """Return how the page of a query is read; None if by its incidents; raises ProblemError."""
+    """Return the plan for reading a page; None if it needs another method; raises ProblemError."""
     query = parse_query(URL.build(query_string=text, encoded=True), IncidentQuery)
     start = query.changed_after or query.cursor
     wanted = (query.timespan, query.triage, query.content)

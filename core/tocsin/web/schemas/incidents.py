@@ -38,9 +38,9 @@ def parse_timespan(text: str) -> timedelta:
 
 _COUNT = range(10**18)
 MOMENT = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
-"""Microseconds from the epoch to the first and the last time of a datetime."""
+"""Microseconds from the epoch to the earliest and the latest datetime."""
 SORTED_CURSORS = {IncidentOrder.OCCURRED: "o", IncidentOrder.SEVERITY: "s"}
-"""The identifier of the list in its cursors, by order."""
+"""The letter that identifies the list in its cursors, by sort order."""
 
 
 def _decode_cursor(text: str) -> ChangeCursor | CompositeCursor:

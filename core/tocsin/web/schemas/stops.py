@@ -25,7 +25,7 @@ def _parse_duration(value: object) -> timedelta | None:
 
 
 class StopChange(BodyModel):
-    """Members of a request that stop something, or end a stop."""
+    """Members of a request that begin or end an emergency stop."""
 
     enabled: bool | None = None
     until: Timestamp | None = Field(
