@@ -19,7 +19,7 @@ from tocsin.model import Json, Window
 
 VERSION = 1
 MAX_SEEN = 2_000
-"""The number of remembered records; a forgotten one is stored again, which changes nothing."""
+"""How many records to remember; storing a forgotten one again changes nothing."""
 SECOND = timedelta(seconds=1)
 
 
@@ -49,9 +49,9 @@ class WindowCursor:
     window: Window | None = None
     token: Json = None
     pages: int = 0
-    """The number of pages read in the window."""
+    """How many pages of the window have been read."""
     floor: datetime | None = None
-    """The earliest time to query again, since records before it fail."""
+    """The earliest time to query again, because records before this time fail."""
     seen: Mapping[str, int] = field(default_factory=dict)
     """The digests and change times of the records that overlap the next window."""
 
@@ -136,7 +136,8 @@ _STORED = TypeAdapter(_StoredCursor)
 def decode_cursor(position: Mapping[str, Any]) -> WindowCursor:
     """Decode a stored position.
 
-    Raises `Refused` for a position of another version, since a restart would read everything twice.
+    Raises `Refused` for a position of another version, because starting over would read everything
+    twice.
     """
     members = dict(position)
     if (version := members.pop("version", None)) != VERSION:

@@ -26,7 +26,7 @@ class RecordSource(Protocol):
     tools: Tools
 
     def record_version(self, record: Mapping[str, Json]) -> Json:
-        """Return the part of a record that is constant until the incident changes."""
+        """Return the part of a record that changes only when the incident changes."""
         ...
 
     def note_shapes(self, kind: str, records: Sequence[Mapping[str, Json]]) -> None:
@@ -38,7 +38,7 @@ class RecordSource(Protocol):
         ...
 
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:
-        """Return the incident with details that the list lacks."""
+        """Return the incident with details that are not in the list."""
         ...
 
 

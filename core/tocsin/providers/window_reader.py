@@ -18,22 +18,22 @@ from tocsin.providers.cursor import SECOND, WindowCursor, floor_to_second
 from tocsin.providers.record_mapper import MappedRecords, RecordMapper, RecordSource
 
 SEARCH_THRESHOLD = 2
-"""The consecutive failures after which the failing records are searched."""
+"""How many consecutive failures start a search for the failing records."""
 MAX_PIECES = 200
-"""The pieces of a window that one search may try."""
+"""How many pieces of a window one search may try."""
 MAX_GIVEN_UP = 30
-"""The consecutive failing seconds that count as an outage, in which nothing is given up."""
+"""How many consecutive failing seconds count as an outage, in which nothing is given up."""
 FORCE_THRESHOLD = 8
-"""The consecutive failures after which even an outage is skipped."""
+"""After how many consecutive failures even an outage is skipped."""
 MAX_PAGES = 1_000
-"""The pages of a window after which the SIEM is considered to repeat them."""
+"""After how many pages of a window the reader assumes that the SIEM repeats pages."""
 MAX_PAGES_PER_PIECE = 200
 SMALL_PAGE = 10
-"""The divisor of the page size during a search."""
+"""The factor by which a search reduces the page size."""
 CLOCK_STEP_BACK = timedelta(minutes=15)
-"""A clock this far behind the watermark was ahead during the earlier read."""
+"""If the clock is this far behind the watermark, it was ahead during the earlier read."""
 SKEW_SAMPLES = 2
-"""The consecutive responses that must agree that the clock of the SIEM is ahead."""
+"""How many consecutive responses must agree that the SIEM's clock is ahead."""
 # Offsets of probes for whether the SIEM can list anything at all
 _PROBE_OFFSETS = (timedelta(hours=1), timedelta(days=1), timedelta(days=7))
 
@@ -78,7 +78,7 @@ class WindowReader:
 
     @property
     def lead(self) -> timedelta:
-        """The confirmed lead of the SIEM clock over ours."""
+        """How far the SIEM's clock is certainly ahead of the local clock."""
         certain = min(self._skews) if len(self._skews) == SKEW_SAMPLES else timedelta(0)
         return max(certain, timedelta(0))
 

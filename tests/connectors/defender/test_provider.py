@@ -165,8 +165,8 @@ async def test_check_says_whether_the_list_is_sorted(feed, simulator, put, clock
         simulator.unordered = unordered
     said.append((await feed.provider.check()).detail.rpartition("; ")[2])
     assert said[0].startswith("too few incidents")
-    assert said[1] == "4 incidents are sorted by update time"
-    assert said[3].startswith("incidents are not sorted by update time")
+    assert said[1] == "Graph sorted 4 incidents by update time"
+    assert said[3].startswith("Graph does not sort incidents by update time")
 
 
 async def test_incidents_with_too_many_alerts_are_listed_without_them(feed, simulator, put, clock):

@@ -71,7 +71,7 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     excluded_products: tuple[AlertWord, ...] = Field(
         default=("automated-lead", "automated-lead-context"),
         description="The products whose alerts Tocsin does not read. By default, Tocsin does "
-        "not read automated leads, because they repeat other alerts.",
+        "not read automated leads, which summarize signals from other alerts.",
     )
     excluded_types: tuple[AlertWord, ...] = Field(
         default=(), description="The alert types that Tocsin does not read, such as ofp or signal."

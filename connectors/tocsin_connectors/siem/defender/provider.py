@@ -139,10 +139,12 @@ class Defender(WindowedProvider[DefenderSettings]):
             DefenderCursor.first(month), month, _PROBED, alerts=False
         )
         if len(records) < _SORTABLE:
-            return "too few incidents this month to determine whether they are sorted"
+            return (
+                "too few incidents this month to determine whether Graph sorts them by update time"
+            )
         if is_sorted(records):
-            return f"{len(records)} incidents are sorted by update time"
-        return "incidents are not sorted by update time, so Tocsin reads smaller time windows"
+            return f"Graph sorted {len(records)} incidents by update time"
+        return "Graph does not sort incidents by update time, so Tocsin reads smaller time windows"
 
     async def list_changes(self, stream: str, window: Window, token: Any, limit: int) -> Listing:
         """Return a page of the incidents or alerts updated in the window, oldest first.

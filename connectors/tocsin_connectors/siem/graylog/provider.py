@@ -53,7 +53,7 @@ class Graylog(WindowedProvider[GraylogSettings]):
         self._console = settings.console_url or settings.url
 
     async def check(self) -> Health:
-        """Return the permissions that the user of the token lacks."""
+        """Return the permissions that the token's user lacks."""
         now = self.tools.clock.now()
         recent = Window(now - _RECENT, now)
         tried: dict[str, PermissionProbe] = {
@@ -62,7 +62,7 @@ class Graylog(WindowedProvider[GraylogSettings]):
         }
         lacking = await find_refused(tried)
         await self._client.events(format_time(recent.start), recent.end, 1, 1)
-        problems = tuple(f"the user of the token lacks {name}" for name in lacking)
+        problems = tuple(f"the token's user lacks {name}" for name in lacking)
         return Health(detail=f"Tocsin can read events from {self.settings.url}", problems=problems)
 
     async def list_changes(

@@ -15,7 +15,7 @@ class ClusterSettings(ApiSettings):
     """Settings of a cluster with user or token authentication."""
 
     username: str | None = Field(
-        default=None, min_length=1, description="The user that Tocsin signs in as."
+        default=None, min_length=1, description="The name of the user that Tocsin signs in as."
     )
     password: SecretStr | None = Field(default=None, description="The user's password.")
     token: SecretStr | None = Field(

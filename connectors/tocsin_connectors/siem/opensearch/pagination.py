@@ -95,7 +95,9 @@ class DetectorCursor:
     def following(self, found: int, total: int, size: int) -> DetectorCursor | None:
         """Return the next cursor, or None at the end. Raises `Broken` if rows disappeared."""
         if total < self.total or (total and not found and not self.index):
-            raise Broken(f"returned {found} of {total} alerts; previously, there were {self.total}")
+            raise Broken(
+                f"the list has {found} of {total} alerts; previously, there were {self.total}"
+            )
         if found and self.index + found < total:
             return replace(self, index=self.index + min(found, size), total=total)
         if self.end < self.last:
