@@ -26,7 +26,7 @@ ALL = sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and path.na
 RECEIVERS = [name for name in ALL if (FOLDER / name / "body.schema.json").exists()]
 """Receivers with a JSON body."""
 TRACKERS = {entry_point.load().receiver for entry_point in entry_points(group="tocsin.trackers")}
-"""Receivers of the channel `ticketing`."""
+"""Receivers that the `ticketing` channel supports."""
 _TWICE = {
     Idempotency.NATIVE: "The receiver recognizes duplicates by a key in the request.",
     Idempotency.SEARCH: "The channel searches for an existing object before it creates "
@@ -37,9 +37,9 @@ _TWICE = {
 }
 _BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, even for a duplicate."
 _FORMATS = {"cloudevents", "email", "envelope", "ocsf"}
-"""Templates for a format, which any receiver can accept."""
+"""Templates for formats that are not specific to a receiver."""
 _DOCUMENT = re.compile(r"docs/soar/([\w/-]+\.md)")
-"""Page that a note of a contract names."""
+"""Page that a contract's note refers to."""
 _TRIED = {
     "real": "This template was tested with the receiver itself.",
     "recording": "This template was tested with recorded responses of the receiver.",
@@ -65,7 +65,7 @@ def _row(receiver: str) -> str:
 
 
 def _is_body_of_tracker(receiver: str, contract: Contract) -> bool:
-    """Return whether only the channel `ticketing` avoids duplicates."""
+    """Return whether only the `ticketing` channel prevents duplicates."""
     return contract.channel is None and receiver in TRACKERS
 
 
@@ -238,7 +238,9 @@ def _success(answer: AnswerRules) -> str:
     success = success or "any 2xx response"
     success += " with " + " and ".join(conditions) if conditions else ""
     if has_proof or conditions:
-        success += ". After any other 2xx response, Tocsin retries the delivery"
+        both = answer.accepted and answer.event_id
+        rest = "a 2xx response that meets neither condition" if both else "any other 2xx response"
+        success += f". After {rest}, Tocsin retries the delivery"
     return success
 
 

@@ -22,7 +22,7 @@ def is_failure(event: Event) -> bool:
 def is_about_object(event: Event) -> bool:
     """Return whether an event is about its subject's object.
 
-    Reports are not, because they go to the objects of incidents.
+    Reports are about their incidents' objects instead.
     """
     return event.event_type is not EventType.INVESTIGATION_COMPLETED
 
@@ -61,8 +61,8 @@ def build_closing_reason(event: Event) -> str:
 def list_known_objects(delivery: Delivery) -> Sequence[str]:
     """Return the platform's known objects that an event belongs to.
 
-    A completed investigation belongs to the objects of the incidents that it is about. A schedule's
-    first failure in a row does not belong to any object yet.
+    A completed investigation belongs to the objects of the incidents that it is about. The
+    first of a schedule's consecutive failures does not belong to an object yet.
     """
     event = delivery.event
     if event.event_type is EventType.INVESTIGATION_FAILED and _is_first(event):

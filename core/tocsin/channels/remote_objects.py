@@ -85,9 +85,9 @@ class ObjectChannel(Channel[S]):
         follow_changes: bool = Field(
             default=False,
             description="Whether Tocsin updates an incident's object when the severity changes, "
-            "adds the reports of investigations that people start, and also evaluates `close_when` "
-            "when the severity, status or disposition changes. To close the object together with "
-            "the incident, set `close_when` to `data.status == 'Closed'`.",
+            "and adds the reports of investigations that people start. Tocsin then also evaluates "
+            "`close_when` when the severity, status or disposition changes. To close the object "
+            "together with the incident, set `close_when` to `data.status == 'Closed'`.",
         )
 
         @model_validator(mode="after")
@@ -103,7 +103,7 @@ class ObjectChannel(Channel[S]):
     parts: ClassVar[tuple[str, ...]] = ("body", "summary")
     note_part: ClassVar[str] = "summary"
     """Part that renders a note: `summary` (a few lines and a link) or `note` (the full report).
-    Use `summary` if a response that lists notes with full reports would be too long."""
+    Use `summary` if full reports would make the responses that list notes too long."""
     settling: timedelta | None = None
     """How long the platform's search can miss a new object; None if the platform supports unique
     keys, so that no search is necessary."""

@@ -55,7 +55,7 @@ class Mailbox:
 
     @property
     def needs_utf8(self) -> bool:
-        """Whether a server needs SMTPUTF8 (RFC 6531) for it."""
+        """Whether a server must support SMTPUTF8 (RFC 6531) to accept this address."""
         return not self.local_part.isascii()
 
     def as_header(self) -> Address:

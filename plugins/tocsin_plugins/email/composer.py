@@ -93,7 +93,7 @@ class ComposedMail:
 
 
 class MailComposer:
-    """Composes the mails of one destination; `domain` is that of its sender."""
+    """Composes the mails of one destination; `domain` is the domain of the sender's address."""
 
     def __init__(self, tools: Tools, domain: str) -> None:
         self._tools = tools

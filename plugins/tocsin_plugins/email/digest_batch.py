@@ -9,7 +9,7 @@ from datetime import timedelta
 from tocsin import Clock, Delivery, PluginFailure, Receipt
 
 LINGER = timedelta(seconds=1)
-"""Delay of the first delivery, for others that come at the same moment."""
+"""How long the first delivery waits for others that arrive at the same time."""
 Bring = Callable[[Sequence[Delivery]], Awaitable[list[Receipt | PluginFailure]]]
 
 

@@ -1,4 +1,4 @@
-"""Meaning of a mail server's responses and silences (RFC 5321, 3463)."""
+"""Interpretation of a mail server's responses and timeouts (RFC 5321, 3463)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def build_auth_failure(error: SMTPException, host: str) -> PluginFailure | SMTPE
 def build_sender_failure(
     error: SMTPSenderRefused | SMTPRecipientRefused, sender: str
 ) -> PluginFailure | SMTPException:
-    """Return the failure of a refused sender; the error itself if it is transient."""
+    """Return the failure for a refused sender; the error itself if it is transient."""
     if error.code not in _PERMANENT:
         return error
     reason = _describe_error(error)
@@ -65,10 +65,11 @@ def build_sender_failure(
 
 
 def is_about_sender(error: SMTPResponseException, sender: str, recipient: str) -> bool:
-    """Return whether a recipient was refused for the sender: servers may check it that late.
+    """Return whether a recipient was refused because of the sender.
 
-    By the enhanced status (RFC 3463: 5.1.7, 5.1.8), or since the text names only the sender, as in
-    Postfix' `<sender>: Sender address rejected: not owned by user`.
+    Some servers do not check the sender before the first recipient. The enhanced status (5.1.7 or
+    5.1.8 in RFC 3463) shows this, or a text that names only the sender, as in Postfix's `<sender>:
+    Sender address rejected: not owned by user`.
     """
     if error.code not in _PERMANENT:
         return False

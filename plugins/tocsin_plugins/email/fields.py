@@ -71,4 +71,4 @@ def _host(value: str) -> str:
 
 
 Host = Annotated[str, AfterValidator(_host)]
-"""Name or address of a server; a name as in DNS."""
+"""IP address or host name of a server; names in the form that DNS uses."""

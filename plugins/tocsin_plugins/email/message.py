@@ -63,7 +63,7 @@ class HeaderPolicy(EmailPolicy):
 
 
 def _encode_words(name: str, value: str) -> str:
-    """Return the value by RFC 2047; ASCII unchanged, unless it looks encoded."""
+    """Return the value, encoded as in RFC 2047 unless it is ASCII and does not look encoded."""
     charset = "us-ascii" if value.isascii() and "=?" not in value else "utf-8"
     header = Header(str(value), charset, maxlinelen=_LINE_LENGTH, header_name=name)
     return header.encode(linesep="\r\n")
@@ -84,7 +84,7 @@ class OutgoingMail:
     sent_at: datetime
     list_id: str
     parent: str | None = None
-    """Message-ID that it replies to; None for the first of its thread."""
+    """Message-ID of the mail that this one replies to; None for the first mail of a thread."""
     references: tuple[str, ...] = ()
     extra: tuple[tuple[str, str], ...] = field(default=())
     """Additional headers, by name."""

@@ -1,7 +1,7 @@
 """Outcomes of recipients, written to and read from the stored response of an attempt.
 
-A mail server responds for each recipient. The next attempt, on any node, does not repeat what an
-earlier one settled: the attempt log holds it.
+A mail server responds for each recipient. The next attempt, on any node, finds these
+outcomes in the attempt log and skips the recipients that earlier attempts settled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RecipientOutcome:
     status: int
     text: str
     of_content: bool = False
-    """Whether it concerns the mail itself, which all recipients share."""
+    """Whether the outcome concerns the mail itself, which is the same for all recipients."""
 
     @classmethod
     def of(cls, code: int, text: str, *, of_content: bool = False) -> Self:

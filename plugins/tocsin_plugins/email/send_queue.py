@@ -35,7 +35,7 @@ class SendTask:
         return address in self.outcomes and self.outcomes[address].has_it
 
     def learn(self, outcomes: dict[str, RecipientOutcome]) -> None:
-        """Add outcomes of recipients."""
+        """Add the outcomes for these recipients."""
         self.outcomes |= outcomes
         self.has_arrived |= any(outcome.has_it for outcome in outcomes.values())
 
@@ -86,7 +86,7 @@ class SendTask:
         )
 
     def _refused(self) -> Refused:
-        """Return the refusal: of the content, or until the recipients change."""
+        """Return the refusal: final for the content, otherwise until the recipients change."""
         last = next(iter(self.outcomes.values()))
         is_content = any(outcome.of_content for outcome in self.outcomes.values())
         kind = Refused if is_content else Misconfigured

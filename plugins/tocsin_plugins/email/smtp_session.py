@@ -129,8 +129,8 @@ class SmtpSession:
     ) -> dict[str, RecipientOutcome]:
         """Send a mail once, and return the server's response for each recipient.
 
-        Raises `TryLater`, `Misconfigured` or `Refused` if nobody got it, or if that is unknown: the
-        connection was lost before the response.
+        Raises `TryLater`, `Misconfigured` or `Refused` if nobody received the mail, or if the
+        connection was lost before the response, so that the outcome is unknown.
         """
         if (largest := self.largest) and len(content) > largest:
             raise Refused(f"the email has {len(content):,} bytes; the server accepts {largest:,}")

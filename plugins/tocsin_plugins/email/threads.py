@@ -26,13 +26,13 @@ class MailThread:
     """Identifier of the thread itself, which all of its mails refer to."""
 
     def encode(self) -> str:
-        """Return the form for the receipt, by which mail readers find the thread."""
+        """Return the receipt's text, which has the IDs by which mail readers find the thread."""
         root = f"root={self.root} " if self.root else ""
         return f"{root}{self.first} {self.subject}"
 
     @classmethod
     def of(cls, remote: str | None) -> Self | None:
-        """Return the thread from the form of `encode`; None for anything else."""
+        """Return the thread from a text of `encode`; None for any other text."""
         found = _ENCODED.fullmatch(remote or "")
         return cls(found["first"], found["subject"], found["root"]) if found else None
 

@@ -76,7 +76,7 @@ class Bot:
     async def follow(self, delivery: Delivery) -> Receipt:
         """Update the message of a changed incident, or reply to it with a report.
 
-        If the channel does not have a message of the incident, the bot does not post one.
+        If the channel does not have a message for the incident, the bot does not post one.
         """
         thread = find_thread(delivery, self._channel)
         if thread is None:

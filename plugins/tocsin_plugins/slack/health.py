@@ -18,7 +18,7 @@ _SHOWN = 80
 async def check_bot(api: WebApi, channel: str) -> Health:
     """Report which bot it is, and whether it can post to the channel and see it.
 
-    If the bot cannot read the channel's messages, the detail says what follows from this.
+    If the bot cannot read the channel's messages, the detail says what the bot then cannot do.
     """
     try:
         identity = await api.read("auth.test", {})

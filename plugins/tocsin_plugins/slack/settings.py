@@ -106,7 +106,7 @@ class Settings(Channel.Settings):
     buttons: tuple[MessageButton, ...] = Field(
         default=(),
         max_length=len(MessageButton),
-        description="Buttons that incident messages have: `acknowledge`, `assign` and "
+        description="Buttons to add to incident messages: `acknowledge`, `assign` and "
         "dispositions. Slack shows the dispositions in a menu. Requires `signing_secret` and "
         "`people`.",
     )

@@ -53,8 +53,8 @@ class GitHubOptions(HttpTracker.Options):
     )
     close_as: Mapping[IncidentDisposition, StateReason] = Field(
         default={},
-        description="Which reason GitHub shows when the incident has a certain disposition, such "
-        'as `{ "false-positive" = "not_planned" }`. By default, this is `closed_as`.',
+        description="Which reason GitHub shows instead of `closed_as` when the incident has a "
+        'certain disposition, such as `{ "false-positive" = "not_planned" }`.',
     )
 
 
@@ -137,7 +137,7 @@ class GitHub(HttpTracker):
         return _issue_number(made)
 
     async def list_notes(self, identifier: str) -> Sequence[str]:
-        """Return the latest comments: at least two pages, if there are as many."""
+        """Return the latest comments: at least two pages, if there are that many."""
         issue = expect_object(await self.ask("GET", self._issue(identifier)))
         count = issue.get("comments")
         last = (count if isinstance(count, int) else 0) // _MOST + 1

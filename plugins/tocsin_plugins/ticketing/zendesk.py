@@ -154,7 +154,7 @@ class Zendesk(HttpTracker):
         return None if found is None or found.status == _CLOSED else found.is_open
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return solved and closed; Zendesk closes a solved ticket after some time."""
+        """Return the statuses solved and closed; Zendesk closes a solved ticket after some time."""
         return ("solved", _CLOSED)
 
     async def close(self, identifier: str, reason: str) -> None:
@@ -260,7 +260,7 @@ def find_problems(
     fields: Iterable[dict[str, Any]],
     group: int | None,
 ) -> Iterator[str]:
-    """Yield problems with creating or closing tickets of this group."""
+    """Yield problems with creating or closing tickets in this group."""
     if user.get("role") not in _AGENTS:
         yield f"{user.get('email') or 'the anonymous user'} is not an agent"
     if group is None:

@@ -82,7 +82,8 @@ class Iris(CaseChannel[IrisSettings]):
     async def find(self, key: str) -> str | None:
         """Return the ID of the alert with this reference, or None.
 
-        IRIS ignores unknown parameters, and this one also matches parts of references.
+        Tocsin compares the references itself, because IRIS also returns alerts whose references
+        only contain the key, and ignores parameters that it does not know.
         """
         page: Json = 1
         for _ in range(_MAX_PAGES):

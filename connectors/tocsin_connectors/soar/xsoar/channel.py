@@ -153,7 +153,7 @@ class Xsoar(CaseChannel[XsoarSettings]):
             raise
 
     async def add_observables(self, identifier: str, observables: Sequence[Observable]) -> int:
-        """List observables that neither labels nor entries contain in the War Room.
+        """Add an entry with the observables that neither the labels nor the entries contain yet.
 
         XSOAR creates indicators from entries that it recognizes. Labels do not change, because an
         update replaces the whole incident and would undo concurrent changes.

@@ -24,7 +24,10 @@ from tocsin_plugins.ticketing.markup import (
 )
 
 LONGEST = 32_767
-"""Limit of a text field in characters; the documentation is unclear about its JSON, so it counts.
+"""Maximum length of a text field in characters.
+
+The documentation does not say whether the limit applies to the text or to its JSON, so Tocsin
+limits the JSON.
 """
 _SCOPED = "api.atlassian.com"
 

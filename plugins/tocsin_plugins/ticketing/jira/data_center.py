@@ -44,7 +44,7 @@ class JiraDataCenter(Jira):
         )
 
     def comment_text(self, body: Json) -> str:
-        """Return the text before its conversion to markup, as far as words are concerned."""
+        """Return the comment without the escapes of wiki markup."""
         return unescape(str(body))
 
     def user(self, name: str) -> dict[str, str]:

@@ -49,7 +49,8 @@ async def find_problems(jira: Jira) -> Health:
     problems += [problem async for problem in _problems(jira, kind)]
     name = me.get("displayName") or me.get("name")
     return Health(
-        detail=f"{name} can create {kind} in {jira.settings.project}", problems=tuple(problems)
+        detail=f"{name} can create issues of the type {kind} in {jira.settings.project}",
+        problems=tuple(problems),
     )
 
 

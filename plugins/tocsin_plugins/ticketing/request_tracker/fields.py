@@ -40,7 +40,7 @@ def own_fields(ticket: Ticket) -> dict[str, Json]:
 
 
 def format_date(name: str, value: Json) -> str:
-    """Return a date in the format that RT reads, in UTC; raises `Misconfigured` if it is none.
+    """Return a date in UTC, as RT reads it; raises `Misconfigured` if the value is not a date.
 
     A date without a time means midnight; a number means seconds since 1970.
     """

@@ -90,7 +90,7 @@ class ServiceNowOptions(Tracker.Options):
     )
     close_as: Mapping[IncidentDisposition, ServiceNowClosure] = Field(
         default={},
-        description="Which state and close code Tocsin uses when the incident has a certain "
+        description="Which state, close code or both Tocsin uses when the incident has a certain "
         "disposition, such as "
         '`{ "false-positive" = { state = "8", code = "Not an issue" } }`.',
     )
