@@ -98,7 +98,7 @@ ProviderSettings = TypeVar("ProviderSettings", bound="LookbackProvider.Settings"
 
 
 class CreationTimeProvider(LookbackProvider[ProviderSettings]):
-    """Base class of providers that search records by creation time."""
+    """Base class for providers that search records by creation time."""
 
     precision: ClassVar[timedelta]
     """Smallest time that a search distinguishes."""

@@ -73,7 +73,7 @@ ProviderSettings = TypeVar("ProviderSettings", bound="LookbackProvider.Settings"
 
 
 class LookbackProvider(WindowedProvider[ProviderSettings]):
-    """Base class of providers that list records by creation time."""
+    """Base class for providers that list records by creation time."""
 
     class Settings(WindowedProvider.Settings):
         """Settings shared by all lookback providers. For other defaults, use the types above."""

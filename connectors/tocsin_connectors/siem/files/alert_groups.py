@@ -1,4 +1,4 @@
-"""Base class of file providers whose alerts form incidents by clock interval."""
+"""Base class for file providers whose alerts form incidents by clock interval."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ProviderSettings = TypeVar("ProviderSettings", bound="GroupingFileProvider.Setti
 
 
 class GroupingFileProvider(FileProvider[ProviderSettings]):
-    """Base class of file providers that group single alerts into incidents."""
+    """Base class for file providers that group single alerts into incidents."""
 
     class Settings(FileProvider.Settings):
         """Settings shared by file providers that group alerts."""

@@ -1,4 +1,4 @@
-"""Base class of providers that read files."""
+"""Base class for providers that read files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ProviderSettings = TypeVar("ProviderSettings", bound="FileProvider.Settings", de
 
 
 class FileProvider(Provider[ProviderSettings]):
-    """Base class of providers whose records are lines in files. Subclasses parse the records."""
+    """Base class for providers whose records are lines in files. Subclasses parse the records."""
 
     class Settings(Provider.Settings):
         """Settings shared by all file providers."""

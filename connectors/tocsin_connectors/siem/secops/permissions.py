@@ -86,7 +86,7 @@ async def examine_curated_rules(client: SecOpsClient, now: datetime) -> CuratedR
         return CuratedRules("no curated rule has detections this week")
     found = [f"`{name}` {await _try_wildcard(client, name, week)}" for name in _WILDCARDS]
     fired = f"{len(rules)} curated rules have detections this week; Tocsin reads them one by one"
-    return CuratedRules(f"{fired} (as a wildcard, {' and '.join(found)})")
+    return CuratedRules(f"{fired} (tested wildcards: {' and '.join(found)})")
 
 
 async def _try_wildcard(client: SecOpsClient, name: str, window: Window) -> str:
