@@ -1,4 +1,4 @@
-"""Endpoints of OAuth 2.0: client authentication (RFC 6749 section 2.3.1) and error form."""
+"""Endpoints of OAuth 2.0: client authentication (RFC 6749 section 2.3.1) and error format."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class OAuthEndpoint(MutationEndpoint):
 async def read_form(request: web.Request) -> Form:
     """Return the fields of the form; raises OAuthError (`invalid_request`).
 
-    RFC 6749 section 3.2: an empty parameter counts as omitted, a repeated one is an error.
+    According to RFC 6749 section 3.2, an empty parameter counts as omitted, and a repeated
+    parameter is an error.
     """
     if request.content_type != FORM_MEDIA_TYPE:
         _raise_invalid_request(f"Send the parameters as {FORM_MEDIA_TYPE}.")

@@ -87,7 +87,7 @@ def require_enabled(services: ApiServices, plugin: str) -> None:
 async def call_plugin(
     plugin: str, function: Callable[[ExtensionRequest], Awaitable[T]], request: ExtensionRequest
 ) -> T:
-    """Return the result of a plugin's function; raises ProblemError that names the plugin."""
+    """Return the result of a plugin's function; on failure, raise an error with its name."""
     try:
         async with asyncio.timeout(_SECONDS):
             return await function(request)
@@ -100,7 +100,7 @@ async def call_plugin(
 
 
 def guard(plugin: str, check: Callable[[], T]) -> T:
-    """Return the result of a check; raises ProblemError that names the plugin."""
+    """Return the result of a check; on failure, raise an error that names the plugin."""
     try:
         return check()
     except Exception as error:  # noqa: BLE001 - a wrong result costs only this request

@@ -118,7 +118,7 @@ def list_incidents(connection: Connection, call: RequestContext) -> Response:
 
 
 def _find_latest_change(cursor: ChangeCursor | CompositeCursor) -> int:
-    """Return the latest change that a caller with this cursor has seen, or resumes from."""
+    """Return the latest change that a caller with this cursor has seen or resumes from."""
     if isinstance(cursor, CompositeCursor):
         return int(cursor.parts[2])
     return max(cursor.change, cursor.resume or 0)

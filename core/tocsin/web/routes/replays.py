@@ -29,7 +29,7 @@ _PREFIX = "rpl_"
 
 
 async def measure_replay(call: RequestContext) -> ReplayExtent:
-    """Return the extent of a replay, counted outside the transaction because this takes long."""
+    """Return the extent of a replay, counted outside the transaction because it takes long."""
     body: NewReplay = call.body
     wanted = delivery.DeliveryFilter(
         destination=body.destination,

@@ -66,7 +66,7 @@ async def get_readiness(call: RequestContext) -> Response:
 
 
 async def _read_files(call: RequestContext) -> ReloadResult:
-    """Reload the files of the node; raises ProblemError (409) without any change."""
+    """Reload the node's files; if one has errors, raise ProblemError (409) without any change."""
     try:
         return await call.services.node.reload()
     except OperatorError as error:
@@ -122,7 +122,7 @@ def _bears(request: web.Request, token: str) -> bool:
 
 
 def _is_local(call: RequestContext) -> bool:
-    """Return whether the caller is on this machine, and not behind a proxy."""
+    """Return whether the caller connects directly from this machine."""
     if any(name in call.request.headers for name in _PASSED_ON):
         return False
     address = call.services.addresses.find(call.request)

@@ -15,7 +15,7 @@ from tocsin.web.schemas.stops import StopChange
 
 
 def read_stop_order(call: RequestContext) -> StopOrder | bool | None:
-    """Return the stop that a request orders; True to end a stop; None without a change."""
+    """Return the stop that a request orders, True to end a stop, or None if nothing changes."""
     body: StopChange = call.body
     if body.enabled is not False:
         return body.enabled

@@ -102,7 +102,7 @@ def _build_update(body: TriageChange) -> TriageUpdate:
 
 
 def _lock(connection: Connection, call: RequestContext) -> int:
-    """Return the number of the incident in the path, locked; raises ProblemError (404, 412)."""
+    """Lock the incident in the path and return its number; raises ProblemError (404, 412)."""
     number = parse_number(call.path["number"])
     change = incidents.lock_incident(connection, number) if number else None
     if number is None or change is None:
