@@ -31,7 +31,7 @@ from http import HTTPStatus
 
 
 class TocsinError(Exception):
-    """Base class of all errors that Tocsin raises intentionally."""
+    """Base class for all errors that Tocsin raises intentionally."""
 
 
 class OperatorError(TocsinError):
@@ -94,7 +94,7 @@ CANNOT_CONNECT = "cannot connect"
 
 
 class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin says, not what it is
-    """A failure of a plugin. Raise one of the subclasses."""
+    """A plugin's failure. Raise one of the subclasses."""
 
 
 class InvestigationFailed(PluginFailure):

@@ -327,7 +327,7 @@ class PluginSettings(BaseModel):
         return find_targets(self)
 
     def own_hosts(self) -> frozenset[str]:
-        """Return the hosts of fields annotated `ServerUrl`."""
+        """Return the hosts in fields annotated `ServerUrl`."""
         values = (
             getattr(self, name)
             for name, field in type(self).model_fields.items()

@@ -88,7 +88,7 @@ class Observable:
     kind: EntityKind
     value: str
     called: str | None
-    """The name in the receiver's contract; None if the contract has no name for the kind."""
+    """The kind's name in the receiver's contract; None if the contract does not contain one."""
 
 
 def list_observables(delivery: Delivery, most: int) -> Sequence[Observable]:

@@ -145,7 +145,7 @@ class ObjectChannel(Channel[S]):
     ) -> tuple[str, bool]:
         """Create an object with this key, unless it exists; return its ID and whether it is new.
 
-        A new object has all observables; an existing object can lack some of them.
+        If the object is new, it has all observables. An existing object can lack some of them.
         """
 
     @abstractmethod
@@ -156,7 +156,7 @@ class ObjectChannel(Channel[S]):
         self,
         delivery: Delivery,  # noqa: ARG002 - for platforms with observables
     ) -> Sequence[Observable]:
-        """Return the entities of an event that become observables; none by default."""
+        """Return which of an event's entities become observables; by default, none."""
         return ()
 
     async def add_observables(
@@ -395,5 +395,5 @@ class CaseChannel(ObjectChannel[CaseSettings]):
     note_part: ClassVar[str] = "note"
 
     def select_observables(self, delivery: Delivery) -> Sequence[Observable]:
-        """Return the first entities of an event, at most `most_entities`."""
+        """Return an event's first entities, at most `most_entities` of them."""
         return list_observables(delivery, self.settings.most_entities)

@@ -90,7 +90,7 @@ class TicketSettings(ObjectChannel.Settings):
     def evaluate_fields(self, event: Event) -> tuple[dict[str, Json], dict[str, str]]:
         """Return the values of `fields` for an event, and why values are missing.
 
-        The limits of one expression apply to all fields together.
+        Together, all fields have the same limits as a single expression.
         """
         values: dict[str, Json] = {}
         reasons: dict[str, str] = {}
@@ -131,9 +131,9 @@ class Tracker(ABC):
     receiver: ClassVar[str]
     """The receiver whose templates render the ticket."""
     part: ClassVar[str] = "body"
-    """Template part that renders the ticket."""
+    """The template part that renders the ticket."""
     reserved: ClassVar[frozenset[str]] = frozenset()
-    """Lowercase names of the fields that Tocsin sets; `fields` must not contain them."""
+    """The lowercase names of fields that Tocsin sets itself; `fields` must not contain them."""
     idempotency: ClassVar[Idempotency]
     settling: ClassVar[timedelta | None] = None
     """How long a search can miss a new ticket; None if the tracker supports unique keys."""

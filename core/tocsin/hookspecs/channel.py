@@ -156,7 +156,7 @@ class Channel(Configurable[S], ABC):
         return ""
 
     def list_secrets(self) -> Iterable[str]:
-        """Return all secrets of the destination; by default, the secrets in its settings.
+        """Return all of the destination's secrets; by default, the secrets in its settings.
 
         Tocsin removes these secrets from responses, reasons and errors before it stores, shows or
         logs them. Override this method to add values that are derived from secrets, such as the
@@ -197,15 +197,15 @@ class Channel(Configurable[S], ABC):
         """
 
     async def follow(self, delivery: Delivery) -> Receipt:  # noqa: ARG002 - for those that override
-        """Update the objects that earlier deliveries created for a subject that has since changed.
+        """Update existing objects after a change to the subject for which they were created.
 
         Tocsin calls this method only for destinations with `follow_changes = true`. If you
         implement this method, declare the setting `follow_changes` with the default `False`, and
         set `ordered` to `True` in the class. `delivery.event.event_type` is a `ChangeType`.
         `delivery.render` renders the current state with the templates of
         `delivery.event.template_type`. If `delivery.remote_id` is None and `delivery.related` is
-        empty, there is nothing to update: return a receipt. Tocsin can call this method again for
-        the same change. Raises the same errors as `deliver`.
+        empty, there is nothing to update, so just return a receipt. Tocsin can call this method
+        again for the same change. Raises the same errors as `deliver`.
         """
         raise Refused("this channel cannot follow changes")
 

@@ -248,7 +248,7 @@ class Provider(Configurable[S], ABC):
     def read(
         self, stream: str, position: Mapping[str, Any] | None, until: datetime
     ) -> AsyncGenerator[Page, None]:
-        """Yield pages from `position`, and end when everything up to `until` has been read.
+        """Yield pages, starting at `position`, until everything up to `until` has been read.
 
         `position` is the `next_position` of the last stored page, or None for the first read of the
         stream. Tocsin stores each page together with its `next_position` before it requests the

@@ -118,8 +118,8 @@ class AttemptLog(Protocol):
     async def last_answer(self, delivery_id: str) -> bytes:
         """Return the `response` of the latest attempt since the delivery last succeeded.
 
-        Returns an empty value if there is none. A channel can store data for its next attempt in
-        the `response` of an error.
+        Returns an empty value if there is none. To keep data for its next attempt, a channel can
+        put the data into the `response` of an error.
         """
         ...
 
@@ -142,7 +142,7 @@ class Knowledge(Protocol):
     async def incidents_about(
         self, entities: Sequence[Entity], window: Window | None = None, limit: int = 50
     ) -> Sequence[IncidentRecord]:
-        """Return the latest incidents that involve any of the entities, the newest first."""
+        """Return the latest incidents that involve any of the entities, newest first."""
         ...
 
     async def neighbors(self, entity: Entity, depth: int = 1, limit: int = 100) -> Neighborhood:

@@ -71,7 +71,7 @@ class AnswerRules(_ContractModel):
     no_proof: str | None = Field(default=None, min_length=1, max_length=500)
     """Why a 2xx response does not prove success, for the receiver's documentation page."""
     permanent: tuple[Status, ...] = ()
-    """Statuses after which Tocsin does not retry, because a retry would fail again."""
+    """Statuses after which Tocsin does not retry, because a retry would fail too."""
 
 
 class Contract(_ContractModel):

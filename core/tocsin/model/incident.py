@@ -43,10 +43,10 @@ class Alert:
 class Incident:
     """The current version of a case, alert or offense in a provider's SIEM.
 
-    A provider returns the same `external_id` again whenever the incident changes. Tocsin keeps the
-    latest version, but with the entities, alerts, techniques and tactics of all versions, and with
-    the earliest `occurred_at`. A provider therefore does not need to return the entities and alerts
-    of earlier versions again.
+    Whenever the incident changes, the provider returns it again with the same `external_id`. Tocsin
+    keeps the latest version, but with the entities, alerts, techniques and tactics of all versions,
+    and with the earliest `occurred_at`. A provider therefore does not need to repeat the entities
+    and alerts of earlier versions.
     """
 
     external_id: str
@@ -74,8 +74,8 @@ class Incident:
     entities: tuple[Entity, ...] = ()
     sources: tuple[Entity, ...] = ()
     """The entities from which the activity came, such as the client of a connection, the sender of
-    an email, or the machine on which a process ran. Include only entities that the SIEM reports as
-    sources, never inferred entities."""
+    an email, or the machine on which a process ran. Include only entities that the SIEM itself
+    reports as sources."""
     targets: tuple[Entity, ...] = ()
     """The entities at which the activity was directed, such as the server or the recipients."""
     alerts: tuple[Alert, ...] = ()

@@ -100,8 +100,8 @@ class Sources:
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
     names_networks: bool = True
-    """Whether `[environment]` lists the internal networks. If it lists none, private networks count
-    as internal."""
+    """Whether `[environment]` lists internal networks. If it does not, private networks count as
+    internal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,15 +148,15 @@ class IncidentRecord:
     targets: tuple[Entity, ...] = ()
     """The entities at which the activity was directed, if the SIEM reports them."""
     alerts: tuple[Alert, ...] = ()
-    """The latest alerts of the incident, the earliest first."""
+    """The incident's latest alerts, earliest first."""
     marking: Marking = field(default_factory=Marking)
     severity_assumed: bool = False
-    """Whether the SIEM's severity was missing or unknown, and Tocsin assumed Medium."""
+    """Whether Tocsin assumed Medium because the SIEM's severity was missing or unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiemEvent:
-    """A SIEM's record other than an incident, such as a log line, a flow or a decision."""
+    """A record in a SIEM that is not an incident, such as a log line, a flow or a decision."""
 
     external_id: str | None
     """The record's ID in the SIEM; None if there is none."""
@@ -166,7 +166,7 @@ class SiemEvent:
     entities: tuple[Entity, ...] = ()
     relations: tuple[Relation, ...] = ()
     fields: Mapping[str, Json] = field(default_factory=dict)
-    """The fields of the record that matter to an analyst."""
+    """The record's fields that matter to an analyst."""
 
 
 class Disposition(Vocabulary):

@@ -26,7 +26,7 @@ class Tlp(Vocabulary):
 class Pap(Vocabulary):
     """Permissible Actions Protocol, which limits actions; least restrictive first.
 
-    Red allows no action that outsiders can see. Amber also allows lookups in data that third
+    Red allows only actions that outsiders cannot see. Amber also allows lookups in data that third
     parties already have. Green also allows actions that the adversary can notice. Clear allows any
     action.
     """

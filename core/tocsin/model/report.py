@@ -105,7 +105,7 @@ class TimelineEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityAssessment:
-    """An entity in the investigation, with its assessment."""
+    """An entity that the report covers, with its assessment."""
 
     entity: Entity
     disposition: Disposition

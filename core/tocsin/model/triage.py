@@ -29,7 +29,7 @@ class MessageButton(Vocabulary):
 
     @property
     def disposition(self) -> IncidentDisposition | None:
-        """The disposition that the button sets; None if it sets none."""
+        """The disposition that the button sets; None if it does not set one."""
         if self in {MessageButton.ACKNOWLEDGE, MessageButton.ASSIGN}:
             return None
         return IncidentDisposition(self.value)

@@ -35,7 +35,7 @@ class Severity(Vocabulary):
 
     @property
     def rank(self) -> int:
-        """The order of the severity, from 0 for Informational to 4 for Critical."""
+        """The rank of the severity, from 0 for Informational to 4 for Critical."""
         return _RANKS[self]
 
 

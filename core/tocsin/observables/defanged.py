@@ -50,8 +50,8 @@ def _is_clickable(word: str) -> bool:
 def refang(text: str) -> str:
     """Return `text` with all defanged addresses restored; other text does not change.
 
-    Restores the schemes `hxxp`, `meow` and `fxp`, and dots after a backslash. Also restores `.`,
-    `:`, `::`, `://`, `@`, `dot` and `at` in any brackets, with or without spaces around them.
+    Restores the schemes `hxxp`, `meow` and `fxp`, dots after a backslash, and `.`, `:`, `::`,
+    `://`, `@`, `dot` and `at` in any kind of brackets, with or without spaces around them.
     """
     return " ".join(map(refang_word, join_defanged(text).split(" ")))
 

@@ -24,14 +24,14 @@ class EntityPattern:
     """A pattern that matches entities; create one with `parse`."""
 
     text: str
-    """The pattern in its usual form, such as `198.51.100.0/24`, `198.51.100.1-198.51.100.9` or
-    `web-*`."""
+    """The pattern as people usually write it, such as `198.51.100.0/24`,
+    `198.51.100.1-198.51.100.9` or `web-*`."""
     kinds: tuple[EntityKind, ...]
     """The entity kinds that the pattern can match."""
 
     @classmethod
     def parse(cls, text: str, kinds: Iterable[EntityKind] = _NAMES) -> EntityPattern:
-        """Parse a pattern; `kinds` applies to names with wildcards.
+        """Parse a pattern; `kinds` says which kinds names with wildcards can match.
 
         A pattern is a network (`198.51.100.0/24`, `2001:db8::/32`, with or without host bits), a
         range (`198.51.100.1-198.51.100.9`, `198.51.100.1-9`), an address that ends in wildcards

@@ -44,7 +44,7 @@ _THROTTLING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Return the delay that a server requests, at most 24 hours, or None if it requests none.
+    """Return the delay that a server requests, at most 24 hours; None if it does not request one.
 
     The `Retry-After` header contains a number of seconds or a date in any of the three forms that
     RFC 9110 allows (sections 10.2.3 and 5.6.7). Fractions of a second are accepted, because some
@@ -166,7 +166,7 @@ class Grant:
 
     authorization: str
     expires_at: datetime | None = None
-    """The time at which the authorization expires; None if unknown."""
+    """When the authorization expires; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class ApiResponse:
     headers: Mapping[str, str]
     """Names are case-insensitive."""
     server_time: datetime | None
-    """The time at the server, to the second; None if unknown."""
+    """The current time according to the server, to the second; None if unknown."""
 
 
 class Api:
@@ -207,7 +207,7 @@ class Api:
     async def get(self, path: str, **query: Any) -> ApiResponse:
         """Send a GET request and return the response.
 
-        Query parameters that are None are omitted.
+        Query parameters that are None are not sent.
         """
         return await self.request("GET", path, query=query)
 

@@ -78,7 +78,7 @@ class PushProvider(Provider[S]):
             return self
 
     def streams(self) -> Sequence[str]:
-        """Return no streams, because a push provider reads nothing."""
+        """Return no streams, because a push provider does not read anything."""
         return ()
 
     async def read(

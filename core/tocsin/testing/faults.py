@@ -44,7 +44,7 @@ class Fault(StrEnum):
     CUT = auto()
     """The connection breaks during the response."""
     SLOW = auto()
-    """No response until the client gives up."""
+    """There is no response until the client gives up."""
     REVOKED = auto()
     """The SIEM revokes all sessions: 401 until the next sign-in."""
     RESTARTED = auto()

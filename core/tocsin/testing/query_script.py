@@ -61,7 +61,7 @@ class QueryScript:
     """Results for `SearchHistory`. A result matches if its title contains every word of the
     text."""
     environment: Environment = field(default_factory=Environment)
-    """Identifies internal and well-known entities."""
+    """Tells which entities are internal or well known."""
     away: Mapping[str, str] = field(default_factory=dict)
     """Unavailable sources, such as `provider:edge`, `enricher:lists` or `graph`, each with the
     reason."""

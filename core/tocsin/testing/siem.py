@@ -118,7 +118,7 @@ class Siem:
         return [case for case in found if case is not None]
 
     def versions(self, window: Window) -> list[Case]:
-        """Return every visible version whose `changed_at` is in `window`, in order.
+        """Return all visible versions whose `changed_at` is in `window`, in order.
 
         Use this method for vendors that write a new record for each change.
         """

@@ -29,7 +29,7 @@ class ListedPage:
 
     cases: Sequence[Case]
     next_token: str | None
-    """The token of the next page; None on the last page."""
+    """The token for the next page; None on the last page."""
 
 
 @dataclass(frozen=True, slots=True)

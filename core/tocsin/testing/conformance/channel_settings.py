@@ -38,7 +38,7 @@ class ChannelSettingsRules(ChannelSuite):
 
     @rule
     async def test_secrets_are_secret(self) -> None:
-        """Secrets are annotated `SecretStr` and never printed with the channel.
+        """Secrets are annotated `SecretStr` and do not appear when the channel is printed.
 
         Otherwise, secrets appear in logs, tracebacks and the output of `tocsin plugins`.
         """

@@ -117,7 +117,7 @@ class CommentRules(HttpConformance):
     async def test_a_comment_to_an_unknown_incident_is_refused(self) -> None:
         """`comment` raises `Refused` for an incident that does not exist in the SIEM.
 
-        Otherwise, Tocsin would retry forever, or count the comment as written.
+        Otherwise, Tocsin would retry forever or count the comment as written.
         """
         async with self.harness() as harness:
             self._writes()

@@ -56,7 +56,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_refused_credentials_raise(self) -> None:
         """A 401 response raises `CredentialsRefused`.
 
-        An operator must fix the credentials. Until then, Tocsin sends no further requests.
+        An operator must fix the credentials. Until then, Tocsin does not send further requests.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -133,7 +133,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_check_without_problems(self) -> None:
         """`check` returns a `Health` with a detail if the source is available.
 
-        `tocsin check` shows the detail before investigations depend on the source.
+        `tocsin check` shows the detail, so operators can check the source before investigations
+        need it.
         """
         async with self.harness() as harness:
             health = await harness.enricher.check()

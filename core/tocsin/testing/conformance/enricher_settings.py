@@ -43,7 +43,7 @@ class EnricherSettingsRules(EnricherSuite):
 
     @rule
     async def test_secrets_are_secret(self) -> None:
-        """Secrets are annotated `SecretStr` and never printed with the enricher.
+        """Secrets are annotated `SecretStr` and do not appear when the enricher is printed.
 
         Otherwise, secrets appear in logs, tracebacks and the output of `tocsin plugins`.
         """

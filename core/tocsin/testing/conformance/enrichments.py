@@ -127,7 +127,7 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_hostile_values_are_data(self) -> None:
-        """An entity value never changes the structure of a request.
+        """An entity's value never changes the structure of a request.
 
         Attackers can choose domains and names. Escape these values, or pass them as parameters.
         """

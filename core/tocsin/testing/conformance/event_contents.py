@@ -88,7 +88,7 @@ class EventContentRules(ObjectChannelSuite):
     async def test_the_number_of_observables_is_limited(self) -> None:
         """Only the first `most_entities` entities of an event become observables.
 
-        Some incidents have thousands of entities, and nobody can review that many observables.
+        Some incidents have thousands of entities, more than anyone can review.
         """
         self._need_observables()
         async with self.harness(most_entities=1) as harness:

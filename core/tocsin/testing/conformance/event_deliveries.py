@@ -79,7 +79,7 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
         """A 429 response raises `TryLater` with `throttled` and the requested delay.
 
-        After such an error, all deliveries to the receiver wait, not only this delivery.
+        After such an error, all deliveries to the receiver wait, not just this one.
         """
         async with self.harness() as harness:
             for shape in self._shapes(harness):
@@ -153,8 +153,8 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_refused_event_is_not_retried(self) -> None:
         """A 422 response raises `Refused`, or `Misconfigured` if an operator can fix the cause.
 
-        Otherwise, Tocsin would retry for three days by default, and the receiver would reject every
-        retry.
+        Otherwise, Tocsin would retry the delivery, by default for three days, and the receiver
+        would reject every retry.
         """
         async with self.harness() as harness:
             harness.receiver.refusal = ErrorResponse(422, "the event is not valid")

@@ -106,7 +106,7 @@ class EventRules(Conformance):
     async def test_the_latest_events_are_returned_up_to_the_limit(self) -> None:
         """`events` returns at most `limit` events: the latest ones.
 
-        Tocsin limits the number of events per query, and the latest events matter most.
+        Tocsin limits how many events a query returns, and the latest events matter most.
         """
         async with self.harness() as harness:
             logged = [_log_events(self, harness, 50 - minutes) for minutes in range(2 * PAGE)]
@@ -151,7 +151,7 @@ class EventRules(Conformance):
     async def test_a_malformed_event_is_skipped(self) -> None:
         """A malformed record is skipped, and all other records are returned.
 
-        One malformed record must not hide the other activity of an entity.
+        One malformed record must not hide an entity's other activity.
         """
         async with self.harness() as harness:
             before = _log_events(self, harness, 40)
@@ -184,9 +184,9 @@ class HttpEventRules(HttpConformance):
 
     @rule
     async def test_events_are_read_page_by_page(self) -> None:
-        """`events` returns the events of every page.
+        """`events` returns the events from every page.
 
-        SIEMs limit the page size, regardless of the request.
+        SIEMs limit the page size, whatever the provider requests.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             logged = [_log_events(self, harness, 50 - minutes) for minutes in range(3 * PAGE + 1)]

@@ -174,7 +174,7 @@ class FailureRules(HttpConformance):
     async def test_a_throttled_siem_is_read_to_the_end(self) -> None:
         """If the SIEM allows few requests per minute, all incidents arrive, over several reads.
 
-        If each throttled request made the read start again, the read would never end.
+        If each throttled request made the provider start the read again, the read would never end.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(12 * PAGE)

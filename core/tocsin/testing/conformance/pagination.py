@@ -25,7 +25,7 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_every_page_is_read(self) -> None:
-        """The incidents of every page arrive, including those of the second page and the last page.
+        """The incidents on every page arrive, including those on the second and the last page.
 
         After an outage, the backlog can have hundreds of pages.
         """
@@ -183,10 +183,10 @@ class PaginationRules(HttpConformance):
 
     @rule
     async def test_an_expired_page_token_loses_nothing(self) -> None:
-        """Reading continues after a stored page token has expired.
+        """Reads continue even if a stored page token has expired.
 
-        Page tokens are valid only for minutes. After a longer pause, the provider must read the
-        window again.
+        Page tokens are valid only for some minutes. After a longer pause, the provider must read
+        the window again.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(4 * PAGE, every=SPREAD)

@@ -72,8 +72,7 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_an_old_signature_is_refused(self) -> None:
-        """A signature whose time is ten minutes in the past or in the future raises
-        `CredentialsRefused`.
+        """A signature whose time is ten minutes in the past or future raises `CredentialsRefused`.
 
         Otherwise, an attacker could replay a recorded request at any time.
         """
@@ -153,7 +152,7 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_check_without_problems(self) -> None:
-        """`check` reports no problem if there is none.
+        """If there is no problem, `check` does not report one.
 
         Operators investigate every reported problem.
         """

@@ -58,7 +58,7 @@ class RateLimitRules(HttpConformance):
     async def test_only_the_guarded_client_is_used(self) -> None:
         """Every request goes through `tools.http`.
 
-        Other connections have no limits and can reach private addresses.
+        Connections that bypass it have no limits and can reach private addresses.
         """
         async with self.harness() as harness:
             harness.put()

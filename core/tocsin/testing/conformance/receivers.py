@@ -52,7 +52,7 @@ class ReceiverRules(ScenarioSuite):
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
         """A 429 response raises `TryLater` with `throttled` and the requested delay.
 
-        After such an error, all deliveries to the receiver wait, not only this delivery.
+        After such an error, all deliveries to the receiver wait, not just this one.
         """
         async with self.harness() as harness:
             harness.simulator.fail(Fault.THROTTLED)

@@ -60,7 +60,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_an_unknown_severity_becomes_medium(self) -> None:
-        """An unknown severity becomes Medium, and `severity_assumed` is true.
+        """If the severity is unknown, the incident is Medium, and `severity_assumed` is true.
 
         Vendors add severities. Without this rule, an incident with a new severity would be lost or
         look harmless.

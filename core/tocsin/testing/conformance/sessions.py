@@ -82,7 +82,7 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_check_without_problems(self) -> None:
-        """`check` reports no problem if there is none.
+        """If there is no problem, `check` does not report one.
 
         Operators investigate every reported problem.
         """

@@ -58,7 +58,7 @@ class StatusRules(HttpConformance):
     async def test_a_status_of_an_unknown_incident_is_refused(self) -> None:
         """`set_status` raises `Refused` for an incident that does not exist in the SIEM.
 
-        Otherwise, Tocsin would retry forever, or count the status as set.
+        Otherwise, Tocsin would retry forever or count the status as set.
         """
         async with self.harness() as harness:
             self._sets()
@@ -66,7 +66,8 @@ class StatusRules(HttpConformance):
 
     @rule
     async def test_incidents_are_closed(self) -> None:
-        """`set_status` can close an incident, unless the provider's `settable` lacks Closed.
+        """`set_status` can close an incident, unless Closed is missing from the provider's
+        `settable`.
 
         Tocsin can close the incident in the SIEM when a person closes its ticket.
         """

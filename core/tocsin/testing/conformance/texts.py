@@ -38,8 +38,8 @@ class TextRules(Conformance):
         """An incident arrives even if its title contains NUL, markup, commands or text in any
         writing system.
 
-        Attackers can influence titles. If such an incident were rejected, attackers could hide
-        incidents.
+        Attackers can influence titles. If the incident were rejected, they could hide incidents in
+        this way.
         """
         async with self.harness() as harness:
             cases = [harness.put(title=title, description=title) for title in HOSTILE]
@@ -51,8 +51,8 @@ class TextRules(Conformance):
     async def test_long_text_is_read(self) -> None:
         """An incident arrives even if its title has a hundred thousand characters.
 
-        Attackers can influence titles. If such an incident were rejected, attackers could hide
-        incidents.
+        Attackers can influence titles. If the incident were rejected, they could hide incidents in
+        this way.
         """
         async with self.harness() as harness:
             case, after = harness.put(title=_LONGEST), harness.put()
