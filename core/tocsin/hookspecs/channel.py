@@ -76,8 +76,8 @@ class Channel(Configurable[S], ABC):
         )
         ordered: bool = Field(
             default=False,
-            description="Deliver the events about each incident, session or schedule in order, "
-            "one at a time.",
+            description="Whether to deliver the events about each incident, session or schedule in "
+            "order, one at a time.",
         )
         retry_schedule: tuple[Duration, ...] = Field(
             default=tuple(

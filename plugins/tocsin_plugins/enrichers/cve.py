@@ -37,7 +37,7 @@ class CveSettings(Enricher.Settings):
 
 
 class Cve(Enricher[CveSettings]):
-    """Looks up whether a vulnerability is known to be exploited, and used in ransomware attacks.
+    """Looks up whether a vulnerability is known to be exploited, including in ransomware attacks.
 
     The shipped list is a selection of widely exploited ones; `path` replaces it with CISA's
     complete catalog (KEV), or any CSV file with the same columns.

@@ -34,7 +34,7 @@ class DomainsSettings(Enricher.Settings):
 
 
 class Domains(Enricher[DomainsSettings]):
-    """Assesses the names of domains, and of the hosts of URLs and mail addresses."""
+    """Assesses domain names, including those in URLs and email addresses."""
 
     name = "domains"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset(

@@ -198,8 +198,8 @@ class Settings(Investigator.Settings):
         default=0.25,
         ge=0,
         le=1,
-        description="Share of its points that a finding adds to the score when it is outside the "
-        "question but related to it.",
+        description="Share of the points that a finding adds to the score when the finding is "
+        "outside the question but related to it.",
     )
     weights: Weights = Field(
         default_factory=Weights, description="How many points each kind of finding contributes."

@@ -64,7 +64,7 @@ class Settings(Channel.Settings):
     )
     signing_key: KeyText | None = Field(
         default=None,
-        description="Private key for signing every delivery: `whsk_` followed by base64.",
+        description="Private key that signs every delivery: `whsk_` followed by base64.",
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
