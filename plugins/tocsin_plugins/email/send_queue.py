@@ -77,7 +77,7 @@ class SendTask:
             f"deferred: {_format_outcomes(waiting)}",
             f"refused: {self.refused}" if self.refused else "",
         ]
-        parts += [f"{len(having)} of {len(self.outcomes)} have already received it"]
+        parts += [f"{len(having)} of {len(self.outcomes)} recipients already have the email"]
         return TryLater(
             "; ".join(filter(None, parts if having else parts[:2])),
             partly=bool(having),

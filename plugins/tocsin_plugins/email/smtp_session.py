@@ -133,7 +133,9 @@ class SmtpSession:
         connection was lost before the response, so that the outcome is unknown.
         """
         if (largest := self.largest) and len(content) > largest:
-            raise Refused(f"the email has {len(content):,} bytes; the server accepts {largest:,}")
+            raise Refused(
+                f"the email has {len(content):,} bytes; the server accepts at most {largest:,}"
+            )
         outcomes = await self.address(sender, recipients, size=len(content), utf8=utf8)
         accepted = [recipient for recipient, outcome in outcomes.items() if outcome.has_it]
         if accepted:

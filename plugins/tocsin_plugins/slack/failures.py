@@ -22,7 +22,7 @@ _NEW_WEBHOOK = "create a new webhook on the app's Incoming Webhooks page"
 _ALLOW = "ask an admin of the workspace to allow it"
 _CREDENTIALS: Mapping[str, str] = {
     "account_inactive": f"the app was removed, or its bot was deactivated; {_NEW_TOKEN}",
-    "invalid_auth": f"Slack does not accept the token, or not from this address; {_NEW_TOKEN}",
+    "invalid_auth": f"Slack rejects the token, or the node's IP address; {_NEW_TOKEN}",
     "not_allowed_token_type": f"this is not a bot token; {_NEW_TOKEN}",
     "not_authed": f"Slack did not receive a token; {_NEW_TOKEN}",
     "token_expired": "Tocsin does not support token rotation, which the app uses; use another app",

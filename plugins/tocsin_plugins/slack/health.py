@@ -31,7 +31,7 @@ async def check_bot(api: WebApi, channel: str) -> Health:
     info = await api.read("conversations.info", asked, unless=_TOLD)
     history = await api.read("conversations.history", asked | {"limit": "1"}, unless=_TOLD)
     return Health(
-        detail=f"{_describe_identity(identity)}, to {_describe_channel(info, channel)}; "
+        detail=f"{_describe_identity(identity)} posts to {_describe_channel(info, channel)}; "
         f"{_describe_history(history)}",
         problems=tuple(_list_problems(identity, info, history)),
     )
@@ -39,7 +39,7 @@ async def check_bot(api: WebApi, channel: str) -> Health:
 
 def _describe_identity(reply: SlackReply) -> str:
     user, team = (str(reply.document.get(name))[:_SHOWN] for name in ("user", "team"))
-    return f"{user} in {team}"
+    return f"{user} in the workspace {team}"
 
 
 def _describe_channel(info: SlackReply, channel: str) -> str:

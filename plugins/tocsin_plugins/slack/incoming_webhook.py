@@ -53,7 +53,7 @@ class IncomingWebhook:
             problems = (f"webhook_url: {error}",)
         host = urlsplit(self._url.get_secret_value()).hostname
         return Health(
-            detail=f"incoming webhook of {host}; no request was sent, because every "
+            detail=f"incoming webhook at {host}; no request was sent, because every "
             "request posts a message. Webhooks do not support threads, and if the response is "
             "lost, Tocsin posts the event twice",
             problems=problems,

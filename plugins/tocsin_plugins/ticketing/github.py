@@ -96,7 +96,7 @@ class GitHub(HttpTracker):
         problems = {
             f"issues are disabled in {name}": not repository.get("has_issues", True),
             f"{name} is archived": bool(repository.get("archived")),
-            f"the token cannot write issues in {name}: grant push or triage": not (
+            f"the token cannot write issues in {name}: give its user push or triage access": not (
                 rights.get("push") or rights.get("triage")
             ),
             f"assignee: {self.settings.assignee} cannot be the assignee of issues in {name}": not (

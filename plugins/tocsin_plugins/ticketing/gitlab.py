@@ -249,7 +249,7 @@ def find_problems(
     """Yield problems with a project, or with the token's permissions there."""
     name, path = settings.project, str(project.get("path_with_namespace"))
     if path.lower() != name.lower():
-        yield f"project: use its path, {path}"
+        yield f"project: use the project's path, {path}"
     if project.get("issues_access_level") == "disabled":
         yield f"issues are disabled in {name}"
     if project.get("archived"):

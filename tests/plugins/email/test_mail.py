@@ -140,7 +140,7 @@ def test_lines_hide_nothing_and_move_nothing(text):
 
 async def test_what_is_larger_than_the_server_takes_is_not_handed_over(serve, make_channel):
     server = await serve(data_size_limit=2_000)
-    with pytest.raises(Refused, match="the server accepts 2,000") as caught:
+    with pytest.raises(Refused, match="the server accepts at most 2,000") as caught:
         await make_channel(server).deliver(delivery(parts={"text": "x" * 5_000}))
     assert not isinstance(caught.value, Misconfigured)
     assert "MAIL" not in server.desk.steps

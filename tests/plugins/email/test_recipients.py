@@ -51,7 +51,7 @@ async def test_who_is_put_off_gets_it_later_and_the_others_once(server, make_cha
     for number in (1, 2):
         failure = await attempt(channel, number)
         assert str(failure) == (
-            f"deferred: b@example.com: {GREYLISTED}; 2 of 3 have already received it"
+            f"deferred: b@example.com: {GREYLISTED}; 2 of 3 recipients already have the email"
         )
         assert (failure.partly, failure.status) == (True, 451)
         assert recipients(server) == [["a@example.com", "c@example.com"]]

@@ -131,7 +131,7 @@ async def test_who_is_put_off_gets_it_by_a_later_attempt_and_the_others_once(sta
     await service.work()
     [row] = await service.rows()
     assert (row["state"], row["attempts"]) == ("pending", 2)
-    assert "1 of 2 have already received it" in row["reason"]
+    assert "1 of 2 recipients already have the email" in row["reason"]
     del service.server.desk.answers["RCPT b@example.com"]
     service.clock.advance(minutes=6)
     await service.work()

@@ -13,7 +13,7 @@ from .simulator import CHANNEL, SCOPES
 async def test_all_is_well(make, slack):
     health = await make().check()
     assert health.problems == ()
-    assert health.detail.startswith("tocsin in Example, to #soc-alerts; ")
+    assert health.detail.startswith("tocsin in the workspace Example posts to #soc-alerts; ")
     assert "does not post any event twice" in health.detail
     assert slack.channel.messages == []
 

@@ -87,7 +87,7 @@ async def test_what_is_lost_comes_twice(webhook, slack, clock):
 async def test_check_sends_nothing_and_says_what_it_lacks(webhook, slack):
     health = await webhook().check()
     assert health.problems == ()
-    assert "incoming webhook of 127.0.0.1" in health.detail
+    assert "incoming webhook at 127.0.0.1" in health.detail
     assert "do not support threads" in health.detail
     assert "posts the event twice" in health.detail
     assert slack.webhook_bodies == []

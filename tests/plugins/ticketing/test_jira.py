@@ -154,7 +154,7 @@ async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness)
         ),
         (
             {"options": {"resolution": "Fixed"}},
-            "options.resolution: unknown resolution Fixed; use one of Done, Duplicate",
+            "options.resolution: unknown resolution Fixed; use one of: Done, Duplicate",
         ),
         (
             {
@@ -162,7 +162,7 @@ async def test_the_check_names_everything_at_once(harness: ObjectChannelHarness)
                 "follow_changes": True,
                 "options": {"close_as": {"duplicate": {"resolution": "Fixed"}}},
             },
-            "options.close_as.duplicate: unknown resolution Fixed; use one of Done, Duplicate",
+            "options.close_as.duplicate: unknown resolution Fixed; use one of: Done, Duplicate",
         ),
     ],
 )

@@ -187,7 +187,7 @@ async def test_the_check_names_what_rt_would_pass_over_in_silence(harness: Objec
     assert [problem.partition(",")[0] for problem in found] == [
         f"the custom field Tocsn is not on {QUEUE}",
         "the custom field Source is mandatory",
-        "labels: set their custom field in options.labels_field",
+        "labels: set options.labels_field to the custom field that contains them",
     ]
 
 

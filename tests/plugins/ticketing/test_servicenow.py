@@ -212,7 +212,7 @@ async def test_the_check_says_what_it_cannot_know(harness: ObjectChannelHarness)
 
 @pytest.mark.parametrize(
     ("project", "words"),
-    [("Incident Table", "is not a table"), ("nothing", "Invalid table nothing")],
+    [("Incident Table", "is not a table name"), ("nothing", "Invalid table nothing")],
 )
 async def test_the_check_names_a_table_that_is_none(harness: ObjectChannelHarness, project, words):
     harness.use(project=project)

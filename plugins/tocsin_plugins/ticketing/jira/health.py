@@ -180,7 +180,7 @@ async def _resolution_problems(jira: Jira) -> AsyncIterator[str]:
     for option, wanted in resolutions.items():
         if known and wanted.casefold() not in folded:
             names = ", ".join(sorted(known))
-            yield f"{option}: unknown resolution {wanted}; use one of {names}"
+            yield f"{option}: unknown resolution {wanted}; use one of: {names}"
 
 
 async def _may_be_assigned(jira: Jira, name: str) -> bool:

@@ -29,8 +29,8 @@ def build_transition(
         names = ", ".join(missing)
         raise Misconfigured(
             f"closing {issue} with the transition {chosen.get('name')} requires {names}: remove "
-            "them from its screen, or set another transition in options.close_transition or "
-            "options.close_as"
+            "them from the transition's screen, or set another transition in "
+            "options.close_transition or options.close_as"
         )
     fields: dict[str, Json] = {"fields": given} if given else {}
     return {"transition": {"id": str(chosen.get("id"))}, **fields}

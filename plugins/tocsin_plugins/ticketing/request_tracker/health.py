@@ -103,7 +103,7 @@ def _custom_field_names(queue: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def _unknown_fields(
     tracker: HttpTracker, fields: Mapping[str, Any], given: Collection[str]
 ) -> list[str]:
-    where = f"is not on {tracker.settings.project}, or the right SeeCustomField is missing"
+    where = f"does not apply to {tracker.settings.project}, or the right SeeCustomField is missing"
     return [f"the custom field {key} {where}" for key in sorted({*given} - fields.keys())]
 
 

@@ -91,7 +91,7 @@ class RequestTracker(HttpTracker):
         health = await find_problems(self, self._custom_fields(dict.fromkeys(self.settings.fields)))
         if not self.settings.labels or self.options.labels_field:
             return health
-        problem = "labels: set their custom field in options.labels_field"
+        problem = "labels: set options.labels_field to the custom field that contains them"
         return replace(health, problems=(*health.problems, problem))
 
     async def find(self, key: str) -> str | None:

@@ -43,7 +43,7 @@ async def find_problems(tracker: ServiceNow) -> Health:
 
 
 def _missing_table(name: str) -> str:
-    return f"project: {name!r} is not a table; use its name, such as incident or sn_si_incident"
+    return f"project: {name!r} is not a table name; use a name such as incident or sn_si_incident"
 
 
 def _settings(tracker: ServiceNow) -> Iterator[str]:

@@ -82,7 +82,7 @@ class ServiceNowOptions(Tracker.Options):
     )
     closed_state: str | None = Field(
         default=None,
-        description="State that a record gets when Tocsin closes it, as the stored value. By "
+        description="Stored value of the state that a record gets when Tocsin closes it. By "
         "default, this is 6 for incidents and 3 for other tables.",
     )
     close_code: str | None = Field(
