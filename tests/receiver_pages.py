@@ -47,6 +47,10 @@ _TRIED = {
     "contract": "This template's bodies were validated [against a "
     "schema](../receivers.md#tests). The template was not tested with the receiver itself.",
 }
+_TRIED_EMAIL = (
+    "This template was tested with a mail server (aiosmtpd), but not with the mail clients that "
+    "people use."
+)
 
 
 def rows() -> str:
@@ -100,7 +104,12 @@ def _lines(receiver: str, contract: Contract) -> Iterator[str]:
     if contract.channel is None:
         yield from ("", "## Responses", "", *_answers(contract))
     yield from ("", "## Duplicate events", "", _twice(receiver, contract))
-    yield from ("", "## Tests", "", _TRIED[contract.tested])
+    yield from (
+        "",
+        "## Tests",
+        "",
+        _TRIED_EMAIL if receiver == "email" else _TRIED[contract.tested],
+    )
 
 
 def _link(document: re.Match[str]) -> str:
