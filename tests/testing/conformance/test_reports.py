@@ -190,22 +190,25 @@ class ListsItself(ExampleConformance.simulator):
     [
         (
             "test_a_partial_response_is_an_error",
-            "nothing was raised, expected PluginFailure; the fault `partial` was never met: list "
-            "with `page` or `slice`",
+            "nothing was raised, expected PluginFailure; the fault `partial` never took effect: "
+            "list incidents with `page` or `slice`",
         ),
-        ("test_every_page_is_read", "the page limit was never met: list with `page` or `slice`"),
+        (
+            "test_every_page_is_read",
+            "the page limit never took effect: list incidents with `page` or `slice`",
+        ),
         (
             "test_a_malformed_record_is_rejected",
-            "0 records rejected, expected one; the changed record was never met: render with "
-            "`show`",
+            "0 records rejected, expected one; the changed record never reached the provider: "
+            "render it with `show`",
         ),
         (
             "test_severities_are_known_in_any_case",
-            "the changed record was never met: render with `show`",
+            "the changed record never reached the provider: render it with `show`",
         ),
     ],
 )
-def test_what_a_simulator_bypasses_was_never_met(rule, seen):
+def test_what_a_simulator_bypasses_is_reported(rule, seen):
     class Suite(ExampleConformance):
         simulator = ListsItself
 

@@ -176,7 +176,7 @@ def _expect_kept(enrichments: list[Enrichment]) -> None:
             if _part_text(enrichment, part.name) != _part_text(kept, part.name)
         ]
         parts = ", ".join(f"`{name}`: {_part_text(enrichment, name)!r:.120}" for name in changed)
-        expect(not changed, f"the core would change {parts}")
+        expect(not changed, f"Tocsin would change {parts}")
 
 
 def _part_text(enrichment: Enrichment | None, name: str) -> object:

@@ -124,12 +124,12 @@ class HttpHarness(Harness):
         faults = [fault for fault in simulator.faults_left if fault in OF_PAGES]
         if (faults or self._limits_pages or self.siem.poisoned) and "slice" not in self.used:
             what = f"the fault `{faults[0]}`" if faults else "the page limit"
-            return f"{what} was never met: list with `page` or `slice`"
+            return f"{what} never took effect: list incidents with `page` or `slice`"
         alters = self.alter is not unchanged or self.altered or self.siem.unreadable()
         if alters and "show" not in self.used:
-            return "the changed record was never met: render with `show`"
+            return "the changed record never reached the provider: render it with `show`"
         if self.alter_answer is not _keep_answer and "json" not in self.used:
-            return "the changed response was never met: answer with `self.json`"
+            return "the changed response never reached the provider: respond with `self.json`"
         return None
 
     def limit_pages(self, most: int) -> None:

@@ -114,7 +114,7 @@ _AUTHENTICATION = (
 def _get_channel(harness: ObjectChannelHarness) -> ObjectChannel[Any]:
     channel = harness.channel
     if not isinstance(channel, ObjectChannel):
-        raise RuleViolation(f"{type(channel).__name__} is no `ObjectChannel`")
+        raise RuleViolation(f"{type(channel).__name__} is not an `ObjectChannel`")
     return channel
 
 

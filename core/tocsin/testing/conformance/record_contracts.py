@@ -27,7 +27,10 @@ class RecordContractRules(Conformance):
             if not (contracts := self.provider.record_contracts):
                 does_not_apply("the provider declares no record contracts")
             noted = harness.provider.shapes.take()
-            expect(noted.keys() & set(harness.provider.streams()), "no shape of a record was noted")
+            expect(
+                noted.keys() & set(harness.provider.streams()),
+                "`note_shapes` got no records",
+            )
             for kind, samples in noted.items():
                 for path, spec in contracts[kind].fields.items():
                     for found in (sample.types.get(path, frozenset()) for sample in samples):
