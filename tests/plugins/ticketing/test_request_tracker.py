@@ -185,15 +185,15 @@ async def test_the_check_names_what_rt_would_pass_over_in_silence(harness: Objec
     harness.use(fields={}, options={"key_field": "Tocsn"})
     found = (await harness.channel.check()).problems
     assert [problem.partition(",")[0] for problem in found] == [
-        f"the custom field Tocsn is not on {QUEUE}",
-        "the custom field Source is mandatory",
+        f"the custom field Tocsn does not apply to {QUEUE}",
+        "the custom field Source is mandatory: set fields.Source",
         "labels: set options.labels_field to the custom field that contains them",
     ]
 
 
 async def test_no_ticket_is_made_without_its_key(harness: ObjectChannelHarness):
     harness.use(options={"key_field": "Tocsn"}, labels=[])
-    with pytest.raises(Misconfigured, match="Tocsn is not on"):
+    with pytest.raises(Misconfigured, match="Tocsn does not apply to"):
         await harness.attempt(harness.alert())
     assert not harness.objects
 
