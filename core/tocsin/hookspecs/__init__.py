@@ -1,7 +1,7 @@
-"""Plugin interface: the hooks, and the base classes of what they return.
+"""Plugin interface: the hooks, and base classes for what they return.
 
-A plugin is a module named by an entry point. It implements hooks with `hookimpl`; the entry point's
-name is the name that operators write as `plugin = "..."`.
+A plugin is a module that an entry point names. It marks its hooks with `hookimpl`. Operators refer
+to it by the entry point's name, as in `plugin = "..."`.
 """
 
 from __future__ import annotations

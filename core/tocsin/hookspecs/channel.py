@@ -1,4 +1,4 @@
-"""Base class of channels, which deliver events."""
+"""Base class for channels, which deliver events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base class of investigators, and the query client that they use."""
+"""Base class for investigators, and the query client that they use."""
 
 from __future__ import annotations
 
