@@ -238,8 +238,8 @@ class Provider(Configurable[S], ABC):
         """Return how often `read` advances a stream's coverage.
 
         By default, returns the poll interval. Override this method for a stream that is read less
-        often. `tocsin prove` reports a stream whose coverage has not advanced for an hour or for
-        three of these intervals, whichever is longer.
+        often. `tocsin prove` reports a stream that has not been read for an hour or for three of
+        these intervals, whichever is longer.
         """
         interval: timedelta = self.settings.poll_interval
         return interval
