@@ -44,8 +44,8 @@ def apply(
 
     Creates and updates the destinations and schedules that the file defines. Disables the ones that
     you removed from the file. Deliveries to a disabled destination stay queued. With SQLite,
-    `tocsin serve` applies the file when it starts. With PostgreSQL, Tocsin routes no events until
-    you have run this command once.
+    `tocsin serve` applies the file when it starts. With PostgreSQL, Tocsin does not route events
+    until you have run this command once.
     """
     if dry_run and send_missed:
         raise OperatorError("--send-missed cannot be used with --dry-run")

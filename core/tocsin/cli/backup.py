@@ -126,8 +126,8 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 def verify(name: Name, as_json: AsJson = False) -> None:
     """Verify that a backup is intact and can be restored.
 
-    Compares the backup with its checksums, and checks that the configured encryption key is the key
-    of the database in the backup.
+    Compares the backup with its checksums, and checks that the configured encryption key
+    matches the database in the backup.
 
     Exit status: 0 if the backup can be restored, 2 if it is damaged or a key does not match.
     """
@@ -154,8 +154,8 @@ def restore(
         bool,
         typer.Option(
             "--replace",
-            help="If the SQLite file exists, rename it. Without this option, the command fails if "
-            "the file exists.",
+            help="Rename an existing SQLite file. Without this option, the command fails if the "
+            "file exists.",
         ),
     ] = False,
     as_json: AsJson = False,

@@ -85,8 +85,8 @@ def describe_past(file: HeadFile) -> str | None:
     """Describe the last known state of a database that is now missing; None if none is known."""
     for stored in file.load([]):
         return (
-            f"the database at {stored.location} is missing or empty, but at {stored.stored_at}, "
-            f"its newest incident was {stored.head.incident_number}; restore a backup, because "
+            f"the database at {stored.location} is missing or empty, but its newest incident "
+            f"at {stored.stored_at} was {stored.head.incident_number}; restore a backup, because "
             "`tocsin serve` would create an empty database and begin a new epoch"
         )
     return None

@@ -146,7 +146,7 @@ def replay(
     """Resend one delivery, or all deliveries that match the options.
 
     Without an ID or options, resends all dead deliveries. Prints how many deliveries were resent.
-    To stop waiting, press Ctrl+C. If the service is running, it continues the replay.
+    To stop waiting, press Ctrl+C. A running service continues the replay.
     """
     wanted = _filter(destination, event, since, until)
     if delivery_id is not None:

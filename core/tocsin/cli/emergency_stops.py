@@ -30,7 +30,7 @@ For = Annotated[
         help="How long to keep it disabled, such as 30m or 4h. Use either --until or --for.",
     ),
 ]
-Reason = Annotated[str | None, typer.Option(help="Why you disable it.")]
+Reason = Annotated[str | None, typer.Option(help="Why you are disabling it.")]
 _ENABLE = {
     "destination": "`tocsin destinations enable {}`",
     "provider": "`tocsin providers enable {}`",

@@ -193,7 +193,7 @@ def detections(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List alert titles, most false positives first.
+    """List alert titles by number of false positives.
 
     Counts only incidents that have a disposition. Requires an API key with the scope
     `incidents:read`.
@@ -228,7 +228,7 @@ def drift(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List tickets whose status does not match their incident's.
+    """List tickets whose status differs from their incident's.
 
     Also lists other remote objects, such as cases.
 

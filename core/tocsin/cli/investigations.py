@@ -126,8 +126,8 @@ def start(
 ) -> None:
     """Start an investigation and print its report.
 
-    The service runs the investigation, and the command waits until it ends. To stop waiting, press
-    Ctrl+C. The service continues the investigation.
+    The service runs the investigation, and the command waits until the investigation ends. To stop
+    waiting, press Ctrl+C. The service continues the investigation.
 
     Exit status: 0 if the investigation completed or has not ended yet, 1 if it failed or was
     cancelled.

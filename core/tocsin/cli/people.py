@@ -85,7 +85,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List people by name and how many passkeys each has."""
+    """List people by name, with their number of passkeys."""
     records = run_on_api(
         url, token, lambda api: api.collect(admin_path("people"), "people", limit=limit)
     )

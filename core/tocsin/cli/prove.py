@@ -40,8 +40,8 @@ def prove(
         bool,
         typer.Option(
             "--head",
-            help="Only check that the database is not older than the state that `head.json` in "
-            "the data directory records.",
+            help="Check only whether the database is older than the state recorded in "
+            "`head.json` in the data directory.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -50,7 +50,7 @@ def prove(
     """Account for everything read and delivered in a period.
 
     Lists coverage, failed reads and undelivered events with their reasons, as well as everything
-    that is unaccounted for. Also checks that the database is not older than the state that a node
+    that is unaccounted for. Also checks whether the database is older than the state that a node
     last recorded on this machine (in `head.json` in the data directory).
 
     Exit status: 0 if everything is accounted for, 1 if anything is unaccounted for, 3 if the

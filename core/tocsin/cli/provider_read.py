@@ -44,7 +44,7 @@ def read_provider(
         typer.Option(
             min=1,
             max=_MOST_PAGES,
-            help="Maximum number of pages with records to read from each stream.",
+            help="Maximum number of pages of records to read from each stream.",
         ),
     ] = 10,
     as_json: AsJson = False,

@@ -171,7 +171,7 @@ def change(
     as_json: AsJson = False,
     **given: Any,
 ) -> None:
-    """Change settings of a schedule.
+    """Change a schedule's settings.
 
     Settings that you do not specify stay the same, and so does the status.
     """

@@ -85,7 +85,7 @@ def list_all(
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List suppression rules and how many events each suppressed."""
+    """List suppression rules with counts of suppressed events."""
     query = {"active": "true"} if active else {}
     path = admin_path("suppressions")
     records = run_on_api(

@@ -95,7 +95,7 @@ def render(
 ) -> None:
     """Render the payload of a sample event for a receiver.
 
-    If the payload has several parts, prints each part's name on the line above the part.
+    If the payload has several parts, prints the name of each part above it.
 
     Exit status: 0 if the payload meets the receiver's contract, 1 if it does not or a template
     fails.

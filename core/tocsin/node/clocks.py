@@ -30,7 +30,7 @@ INTERVAL = timedelta(seconds=1)
 EXCHANGE_INTERVAL = timedelta(seconds=10)
 """The interval at which nodes compare their clocks."""
 LIMIT = timedelta(seconds=60)
-"""The difference from which on a node does not work: less than what remains of a lease."""
+"""A node with at least this difference does not work; shorter than what remains of a lease."""
 _ADVICE = "synchronize the clocks of the nodes and of the database with NTP"
 _log = structlog.get_logger()
 

@@ -32,7 +32,7 @@ from tocsin.store import (
 )
 
 INTERVAL = timedelta(seconds=1)
-"""The interval at which the head is stored: the head in the file is behind by this at most."""
+"""How often the head is stored, and therefore how far behind the head in the file can be."""
 _LAST_CHECK_SECONDS = 2
 _log = structlog.get_logger()
 

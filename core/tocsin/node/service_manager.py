@@ -19,7 +19,7 @@ from tocsin.store import DatabaseFault
 from tocsin.terminal import neutralize
 
 START_EXTENSION = timedelta(seconds=60)
-"""How much longer a start may take from each notification on: migrations have no fixed length."""
+"""How much longer a start may take after each notification: migrations have no fixed length."""
 _START_INTERVAL = timedelta(seconds=10)
 _STATUS_INTERVAL = timedelta(seconds=5)
 _FAILED_RELOAD = "the last reload failed, so the configuration did not change; see the log"

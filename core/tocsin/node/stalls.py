@@ -17,12 +17,12 @@ from tocsin.plugin_health import PluginHealth
 from tocsin.registry import PluginInventory, table_path
 
 THRESHOLD = 0.25
-"""Seconds from which on a callback counts as a stall."""
+"""How many seconds a callback must take to count as a stall."""
 LOGGED_FROM = 1.0
-"""Seconds of stalls, of one or of several, from which on they are logged."""
+"""How many seconds one or more stalls must last in total to be logged."""
 PERIOD = timedelta(minutes=10)
 REPEATS = 3
-"""Number of logged stalls in `PERIOD` from which on a plugin is degraded."""
+"""How many logged stalls within `PERIOD` make a plugin degraded."""
 _INTERVAL = 0.1
 _DEFECT = "event loop"
 _SECTIONS = (

@@ -32,7 +32,7 @@ _YEARS = (1970, 9000)
 
 
 class Overlap(Vocabulary):
-    """Policy for a run that is due during the previous run."""
+    """Policy for a run that is due while the previous run is in progress."""
 
     SKIP = "skip"
     """Skip the run and record that."""
@@ -121,7 +121,7 @@ class ScheduleDefinition(BaseModel):
         description="Audience of the report, which determines the depth of the investigation.",
     )
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
-        default=None, description="The only provider to query; by default, all providers."
+        default=None, description="Provider to query. By default, runs query all providers."
     )
     cron: CronText | None = Field(
         default=None,
@@ -134,11 +134,11 @@ class ScheduleDefinition(BaseModel):
         description="Interval between runs, instead of `cron`: from 10 seconds to 366 days.",
     )
     timezone: Annotated[str, Field(max_length=100), AfterValidator(_validate_zone)] = Field(
-        default="UTC", description="Time zone of `cron`, such as `Europe/Berlin`."
+        default="UTC", description="Time zone for `cron`, such as `Europe/Berlin`."
     )
     jitter: Annotated[_Strict, _duration_between(_SECOND, _DAY)] | None = Field(
         default=None,
-        description="Maximum random delay of each run. By default, there is no delay.",
+        description="Maximum random delay before each run. By default, there is no delay.",
     )
     starts_at: Moment | None = Field(
         default=None, description="When the schedule starts. Intervals are counted from this time."
@@ -150,17 +150,17 @@ class ScheduleDefinition(BaseModel):
     )
     misfire_grace: Annotated[_Strict, _duration_between(10 * _SECOND, 7 * _DAY)] = Field(
         default=timedelta(hours=1),
-        description="How late a run can start. A run that would start later is missed.",
+        description="How late a run can start. A run that has not started by then is `missed`.",
     )
     overlap: Annotated[Overlap, any_case(Overlap)] = Field(
         default=Overlap.SKIP,
-        description="What happens when a run is due during the previous run: `skip` skips it, "
-        "and `queue` starts it afterward.",
+        description="What happens to a run that is due while the previous run is in progress: "
+        "`skip` skips this run, and `queue` starts it after the previous run.",
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,
-        description="After how many consecutive failures Tocsin disables the schedule; by "
-        "default, `TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
+        description="Number of consecutive failures after which Tocsin disables the schedule. "
+        "By default, this is the value of `TOCSIN_SCHEDULE_FAILURE_LIMIT`.",
     )
     tags: Annotated[tuple[Tag, ...], Field(max_length=_MOST_TAGS, strict=False)] = Field(
         default=(), description="Labels for filtering."

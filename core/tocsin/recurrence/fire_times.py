@@ -13,7 +13,7 @@ from tocsin.recurrence.cron import iter_cron_times
 from tocsin.recurrence.definition import ScheduleDefinition
 
 MAX_COUNTED = 100
-"""The limit for counting missed fire times, since each has to be computed."""
+"""How many missed fire times to count at most, because each one has to be computed."""
 _TICK = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
 _NO_TIME = timedelta(0)

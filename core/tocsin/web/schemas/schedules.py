@@ -165,7 +165,7 @@ class ScheduleItem(ResponseModel):
     interval: str | None = Field(description="Time between runs: an ISO 8601 duration.")
     timezone: str
     jitter: str | None = Field(
-        description="Maximum random delay of each run: an ISO 8601 duration."
+        description="Maximum random delay before each run: an ISO 8601 duration."
     )
     starts_at: datetime | None
     ends_at: datetime | None

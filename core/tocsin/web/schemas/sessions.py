@@ -28,7 +28,7 @@ class NewInvestigation(BodyModel):
         description="Audience of the report, which determines its depth and contents.",
     )
     provider: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
-        default=None, description="The only provider to query; by default, all providers."
+        default=None, description="Provider to query. By default, Tocsin queries all providers."
     )
 
 
