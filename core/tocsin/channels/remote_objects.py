@@ -58,8 +58,8 @@ class ObjectChannel(Channel[S]):
     """Base class for channels that keep one object for each incident, session or schedule.
 
     The channel adds later events about the same subject to the object. Before it creates an object
-    or adds a note, it searches for it. If an attempt is interrupted, the next one therefore
-    completes the delivery without repeating a step.
+    or adds a note, it checks whether that object or note already exists. If an attempt is
+    interrupted, the next one therefore completes the delivery without repeating a step.
     """
 
     class Settings(Channel.Settings):
@@ -164,7 +164,7 @@ class ObjectChannel(Channel[S]):
         identifier: str,  # noqa: ARG002 - for platforms with observables
         observables: Sequence[Observable],  # noqa: ARG002
     ) -> int:
-        """Add the observables that an object lacks, and return how many these are."""
+        """Add the observables that an object lacks, and return how many were added."""
         return 0
 
     def render_body(self, delivery: Delivery) -> dict[str, Any]:

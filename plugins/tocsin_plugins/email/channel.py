@@ -27,8 +27,8 @@ class EmailSettings(Channel.Settings):
         default=None,
         ge=1,
         le=65_535,
-        description='Port of the mail server. Default: 587, but 465 with `tls = "implicit"` and '
-        '25 with `tls = "none"`.',
+        description="Port of the mail server. By default, this is 587, but 465 with "
+        '`tls = "implicit"` and 25 with `tls = "none"`.',
     )
     tls: Tls = Field(
         default="starttls",
@@ -60,9 +60,10 @@ class EmailSettings(Channel.Settings):
         default=None,
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="Period, such as `1h`. Tocsin sends the events from each period together in "
-        "one email. By default, Tocsin sends each event in a separate email. With `digest`, "
-        "`concurrency` defaults to 64 and limits the number of events in an email.",
+        description="Length of a period, such as `1h`. At the end of each period, Tocsin sends the "
+        "period's events together in one email. By default, Tocsin sends each event in a separate "
+        "email. With `digest`, `concurrency` defaults to 64 and limits the number of events in an "
+        "email.",
     )
 
     proxy: ClassVar[None] = None  # type: ignore[misc] # HTTP proxies do not relay mail

@@ -67,9 +67,9 @@ def build_sender_failure(
 def is_about_sender(error: SMTPResponseException, sender: str, recipient: str) -> bool:
     """Return whether a recipient was refused because of the sender.
 
-    Some servers do not check the sender before the first recipient. The enhanced status (5.1.7 or
-    5.1.8 in RFC 3463) shows this, or a text that names only the sender, as in Postfix's `<sender>:
-    Sender address rejected: not owned by user`.
+    Some servers check the sender only when they receive a recipient. The response then has an
+    enhanced status about senders (5.1.7 or 5.1.8 in RFC 3463) or a text that names only the sender,
+    as in Postfix's `<sender>: Sender address rejected: not owned by user`.
     """
     if error.code not in _PERMANENT:
         return False

@@ -114,7 +114,8 @@ class Settings(Channel.Settings):
         default=None,
         min_length=16,
         max_length=200,
-        description="Signing secret of the Slack app. Slack uses it to sign the buttons' requests.",
+        description="Signing secret of the Slack app. Tocsin uses it to verify that button presses "
+        "come from Slack.",
     )
     people: People = Field(
         default={},
