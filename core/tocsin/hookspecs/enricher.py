@@ -52,7 +52,7 @@ class Enricher(Configurable[S], ABC):
             default=timedelta(seconds=20),
             gt=timedelta(0),
             le=timedelta(minutes=2),
-            description="How long Tocsin waits for the response to a request.",
+            description="How long the enricher can take to look up one batch of entities.",
         )
         max_tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,

@@ -60,14 +60,17 @@ class Investigator(Configurable[S], ABC):
     """
 
     class Settings(PluginSettings):
-        """Settings of every investigator, under [investigator]; derive yours from it."""
+        """Settings shared by all investigators; derive your settings from this class."""
 
         plugin: str = Field(
             default="investigator",
             description="The enabled plugin that this investigator uses.",
         )
         at_once: int = Field(
-            default=4, ge=1, le=100, description="Maximum number of concurrent sessions on a node."
+            default=4,
+            ge=1,
+            le=100,
+            description="How many sessions can run on a node at the same time.",
         )
 
     async def start(self) -> None:
