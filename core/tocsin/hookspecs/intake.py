@@ -57,8 +57,8 @@ class IntakePage:
     """Accepted pushes to one provider, in order."""
 
     start: IntakePosition
-    """The position after which no push is missing. If the intake has lost pushes after the
-    requested position, this position is later than the requested one."""
+    """The position after which no push is missing. It is later than the requested position if the
+    intake has lost the pushes in between."""
     pushes: Sequence[QueuedPush]
     end: IntakePosition
     """The position from which to continue."""

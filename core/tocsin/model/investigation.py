@@ -279,4 +279,4 @@ class QueryResult(Generic[T]):
     content: T | None = None
     """The content; None if the question was not answered."""
     reason: str | None = None
-    """Why the content is missing or incomplete; None if neither is the case."""
+    """Why the content is missing or incomplete; None if it is neither."""

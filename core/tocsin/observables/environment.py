@@ -70,7 +70,7 @@ class EnvironmentSettings(BaseModel):
 
 
 class Environment:
-    """Tells which entities are internal or well known."""
+    """The definition of internal and well-known entities."""
 
     def __init__(self, settings: EnvironmentSettings | None = None) -> None:
         self._use(settings or EnvironmentSettings())

@@ -52,7 +52,7 @@ class ReceiverSimulator(VendorApi):
 
     @abstractmethod
     def remove(self, identifier: str) -> None:
-        """Remove an object, to simulate that a person deletes it."""
+        """Remove an object, as if a person had deleted it."""
 
     # used by its handlers
 

@@ -31,9 +31,9 @@ class Case:
     merged_into: str | None = None
     """The ID of the incident into which this incident was merged."""
     visible_at: datetime | None = None
-    """From when the API shows this version, in true time; None for immediately."""
+    """When the API starts to show this version, in true time; None for immediately."""
     entities_at: datetime | None = None
-    """From when the API shows the entities, in true time; None for immediately."""
+    """When the API starts to show the entities, in true time; None for immediately."""
     malformed: bool = False
     """Whether the API returns this version as an unreadable record."""
 

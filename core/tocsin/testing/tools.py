@@ -42,7 +42,7 @@ E = TypeVar("E", bound=Enricher)
 
 
 def loopback_client() -> GuardedClient:
-    """Return an HTTP client for tests, which can reach this machine.
+    """Return an HTTP client for tests that can reach this machine.
 
     After the test, close the client with `await client.close()`.
     """
@@ -50,7 +50,7 @@ def loopback_client() -> GuardedClient:
 
 
 def loopback_sockets(ca_file: str | None = None) -> Sockets:
-    """Return sockets for tests, which can reach this machine.
+    """Return sockets for tests that can reach this machine.
 
     `ca_file` replaces the system's certificate authorities.
     """

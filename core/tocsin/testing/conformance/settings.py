@@ -51,7 +51,7 @@ class SettingsRules(Conformance):
 
     @rule
     async def test_secrets_are_secret(self) -> None:
-        """Settings that, by their names, contain a secret are annotated `SecretStr`.
+        """Settings whose names suggest a secret are annotated `SecretStr`.
 
         Otherwise, secrets appear in logs, tracebacks and the output of `tocsin plugins`.
         """

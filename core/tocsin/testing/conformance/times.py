@@ -39,8 +39,8 @@ class TimeRules(Conformance):
     async def test_fractions_of_any_length_are_read(self) -> None:
         """Timestamps with seven or nine fractional digits are read correctly.
 
-        Some vendors write timestamps to 100 ns or 1 ns. If the parser fails on such a timestamp,
-        the record is lost.
+        Some vendors write timestamps with a precision of 100 ns or 1 ns. If the parser fails on
+        such a timestamp, the record is lost.
         """
         async with self.harness() as harness:
             _has_times(harness)
