@@ -19,13 +19,13 @@ _THROTTLED = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"}
 _ARCHIVED = frozenset({"is_archived", "channel_is_archived"})
 _NEW_TOKEN = "copy the bot token again from the app's OAuth & Permissions page"  # noqa: S105 - words
 _NEW_WEBHOOK = "create a new webhook on the app's Incoming Webhooks page"
-_ALLOW = "ask an admin of the workspace to allow it"
+_ALLOW = "ask an admin of the workspace to allow this request"
 _CREDENTIALS: Mapping[str, str] = {
     "account_inactive": f"the app was removed, or its bot was deactivated; {_NEW_TOKEN}",
     "invalid_auth": f"Slack rejects the token, or the node's IP address; {_NEW_TOKEN}",
     "not_allowed_token_type": f"this is not a bot token; {_NEW_TOKEN}",
     "not_authed": f"Slack did not receive a token; {_NEW_TOKEN}",
-    "token_expired": "Tocsin does not support token rotation, which the app uses; use another app",
+    "token_expired": "the app uses token rotation, which Tocsin does not support; use another app",
     "token_revoked": f"the token was revoked; {_NEW_TOKEN}",
     "invalid_token": f"the webhook is unknown; {_NEW_WEBHOOK}",
     "no_active_hooks": f"the webhook was removed; {_NEW_WEBHOOK}",
@@ -37,8 +37,8 @@ _CREDENTIALS: Mapping[str, str] = {
 _CONFIGURATION: Mapping[str, str] = {
     "channel_not_found": "the channel does not exist, or it is private and the app was not "
     "invited; check the channel ID, and invite the app",
-    "not_in_channel": "invite the app to the channel: /invite and its name",
-    "no_permission": "invite the app to the channel: /invite and its name",
+    "not_in_channel": "invite the app to the channel: there, send /invite with the app's name",
+    "no_permission": "invite the app to the channel: there, send /invite with the app's name",
     "access_denied": _ALLOW,
     "accesslimited": _ALLOW,
     "action_prohibited": _ALLOW,

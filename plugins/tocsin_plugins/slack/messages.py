@@ -90,7 +90,7 @@ def render_content(delivery: Delivery, settings: Settings, public_url: str) -> d
     """
     body = parse_json(delivery.render("body"))
     if not isinstance(body, dict):
-        raise Misconfigured('the template must return a JSON object, such as {"blocks": [...]}')
+        raise Misconfigured('the template must render a JSON object, such as {"blocks": [...]}')
     if settings.buttons and settings.signing_secret is not None:
         values = ButtonValues(public_url, settings.signing_secret.get_secret_value())
         add_buttons(body, delivery, settings.buttons, values)

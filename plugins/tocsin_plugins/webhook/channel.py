@@ -167,7 +167,8 @@ def _find_missing_proof(
     """Return which proof a 2xx response lacks according to the rules; None if it is complete."""
     for saying in rules.success:
         if not _matches_rule(saying, document):
-            return f"{saying.pointer or 'the body'} does not report success"
+            place = f"the value at {saying.pointer}" if saying.pointer else "the body"
+            return f"{place} does not report success"
     if rules.text is not None and response.body.strip() != rules.text.encode():
         return f"the body is not {rules.text!r}"
     if rules.remote_id is not None and not _is_present(rules.remote_id, document):
@@ -176,7 +177,7 @@ def _find_missing_proof(
         return None
     if rules.event_id is not None and _resolve_pointer(rules.event_id, document) == event_id:
         return None
-    proofs = [*map(str, rules.accepted)]
+    proofs = [f"status {status}" for status in rules.accepted]
     if rules.event_id is not None:
         proofs.append(f"the event ID at {rules.event_id}")
     return f"did not confirm that it received the event (expected {' or '.join(proofs)})"

@@ -209,7 +209,7 @@ async def test_a_direct_message_is_a_channel_too(make, slack):
 
 @pytest.mark.parametrize("content", [["a"], "text", 7])
 async def test_a_template_that_makes_no_message_waits_to_be_mended(make, slack, content):
-    with pytest.raises(Misconfigured, match="must return a JSON object"):
+    with pytest.raises(Misconfigured, match="must render a JSON object"):
         await make().deliver(delivery(content=content))
     assert slack.channel.messages == []
 

@@ -18,7 +18,7 @@ def unwrap_data(answer: Json, what: str) -> Json:
     match answer:
         case {"status": "success", "data": data}:
             return data
-    raise Broken(f"{what} did not succeed")
+    raise Broken(f"IRIS did not report success for {what}")
 
 
 def classify_refusal(refused: Refused) -> PluginFailure:
