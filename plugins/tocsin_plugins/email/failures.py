@@ -16,7 +16,7 @@ from tocsin import CredentialsRefused, Misconfigured, PluginFailure, Refused, Tr
 from tocsin_plugins.email.message import to_one_line
 
 ERRORS = (SMTPException, OSError, ValueError)
-"""Exceptions of aiosmtplib: its own, those of sockets and TLS, and of unparsable responses."""
+"""Exceptions that aiosmtplib raises: its own, and for sockets, TLS and unparsable responses."""
 _LONGEST = 300
 CLOSING = 421
 """Response of a server that closes the connection."""

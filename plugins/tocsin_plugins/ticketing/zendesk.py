@@ -287,7 +287,7 @@ def build_note(markdown: str) -> dict[str, Json]:
 
 
 def escape_placeholders(value: Json) -> Json:
-    """Return a value that Zendesk can store and in which it does not replace placeholders."""
+    """Return a value that Zendesk can store, without placeholders that it would replace."""
     match replace_unprintable(value):
         case str(text):
             return text.replace("{{", "{ {").replace("{%", "{ %")

@@ -21,7 +21,7 @@ _IOC_TYPES = {
 }
 _HASH_TYPES = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
 OTHER = "other"
-"""Type for values of which IRIS does not have a type."""
+"""IOC type for values that do not fit another type in IRIS."""
 _KEPT_MEMBERS = ("ioc_id", "ioc_value", "ioc_type_id", "ioc_tlp_id")
 
 

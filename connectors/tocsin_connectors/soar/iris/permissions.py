@@ -17,7 +17,7 @@ _PERMISSION_NUMBERS = {"alerts_read": 0x4, "alerts_write": 0x8, _CUSTOMERS: 0x40
 async def find_problems(
     ask: Ask, names: NumberLookup, customer: int | str, needed: Iterable[tuple[LookupKind, str]]
 ) -> AsyncIterator[str]:
-    """Yield missing permissions, missing names and a missing customer, as far as visible."""
+    """Yield missing permissions, and names and a customer that the user cannot find."""
     missing = [name for name in _PERMISSION_NUMBERS if not await _has_permission(ask, name)]
     for name in missing:
         if name != _CUSTOMERS or isinstance(customer, str):
