@@ -35,7 +35,7 @@ def init() -> None:
         ("serve", f"starts the service, with the console at {settings.public_url}/"),
         (
             "admin sign-in-link",
-            "prints a link to sign in to the console; run it in another terminal",
+            "prints a link that signs you in to the console; run the command in another terminal",
         ),
     ):
         print_text(f"  {_variables(settings)}tocsin {command:<18} # {purpose}")

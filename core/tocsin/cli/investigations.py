@@ -313,7 +313,7 @@ async def _make_investigator(settings: Settings, live: LivePlugins) -> Investiga
 def _print_session(
     settings: Settings, begin: Callable[[Connection], str], *, detach: bool, as_json: bool
 ) -> None:
-    """Begin, wait for the end and print the report, or the ID with `detach`."""
+    """Begin a run, wait until it ends and print its report; with `detach`, print only the ID."""
     session = run_on_database(settings, lambda database: _begin(settings, database, begin, detach))
     if as_json:
         print_json(session)

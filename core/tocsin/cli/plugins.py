@@ -174,7 +174,7 @@ def new(
 
 
 _NEXT = """
-Run the tests of the plugin:
+Run the plugin's tests:
 
   cd {folder}
   pip install --editable '.[test]'

@@ -63,7 +63,7 @@ class ClockWatch:
         self._exchanged_at = clock.now() - EXCHANGE_INTERVAL
 
     async def run(self) -> None:
-        """Compare until cancelled."""
+        """Compare the clocks until cancelled."""
         try:
             await run_forever(self._step, self._clock, "clock comparison")
         finally:
@@ -102,7 +102,7 @@ class ClockWatch:
         self.suspension = f"{clock}; {_ADVICE}" if is_off else None
 
     def _report(self, differences: list[str], offset: timedelta) -> None:
-        """Log differences between clocks, each once until it is gone."""
+        """Log each difference between clocks only once while it lasts."""
         ours = f"{describe_offset(offset)}, compared with the database's clock"
         for difference in differences:
             if difference not in self._reported:

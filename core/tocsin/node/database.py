@@ -27,9 +27,9 @@ async def load_shared_time(database: Database, clock: Clock) -> datetime:
 async def open_ready_database(
     urls: DatabaseUrls, stack: AsyncExitStack, *, is_copied: bool = False
 ) -> Database:
-    """Open the database: upgrade the schema of SQLite, check the schema of PostgreSQL.
+    """Open the database; upgrade its schema with SQLite, or check it with PostgreSQL.
 
-    A SQLite file that `is_copied` is copied before it is upgraded. Raises OperatorError where the
+    With `is_copied`, a SQLite file is copied before the upgrade. Raises OperatorError if the
     database cannot be used.
     """
     url = urls.main

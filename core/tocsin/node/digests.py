@@ -22,7 +22,7 @@ def list_plugins(configuration: Configuration) -> Iterator[tuple[str, Configured
 
 
 def digest_plugins(configuration: Configuration) -> dict[str, object]:
-    """Return what the plugin of each table depends on, by the path of the table."""
+    """Return digests of what each table's plugin depends on, by the path of the table."""
     folder = configuration.path.parent
     return {
         table_path(section, item.name): (
@@ -35,7 +35,7 @@ def digest_plugins(configuration: Configuration) -> dict[str, object]:
 
 
 def find_certificates(configuration: Configuration) -> Iterator[Path]:
-    """Yield the files of certificates in all tables."""
+    """Yield the paths of the certificate files that all tables name."""
     sections = (configuration.providers, configuration.enrichers, configuration.destinations)
     for section in sections:
         for item in section:
@@ -46,7 +46,7 @@ def find_certificates(configuration: Configuration) -> Iterator[Path]:
 def digest_destinations(
     destinations: Iterable[Destination], channels: ChannelFactory, folder: Path
 ) -> dict[str, object]:
-    """Return what each destination depends on, by its name."""
+    """Return a digest of what each destination depends on, by destination name."""
     kinds = channels.kinds
     return {
         each.name: _digest(kinds[each.plugin], kinds[each.plugin].Settings, each.settings, folder)

@@ -104,7 +104,7 @@ class HeadKeeper:
         await self._store(head)
 
     def _raise_to_floors(self, head: Head) -> Head:
-        """Return the head with the highest numbers that are known to be issued."""
+        """Return the head with the highest numbers that are known to have been issued."""
         floors = self._database.floors
         return replace(
             head,

@@ -1,4 +1,4 @@
-"""Health of the node: whether its database takes writes, and whether its loops work."""
+"""Health of the node: whether its database accepts writes, and whether its loops work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NodeHealth:
         self._probe = DatabaseProbe(database, self._record)
 
     async def check_database(self) -> DatabaseFault | None:
-        """Return the fault that keeps the database from taking writes, None if it takes them."""
+        """Return the fault that keeps the database from accepting writes, or None."""
         return await self._probe.check()
 
     @property

@@ -99,7 +99,7 @@ def select_names(section: str, paths: Iterable[str]) -> list[str]:
 
 
 def replace_items(items: dict[str, Any], others: Mapping[str, Any]) -> None:
-    """Make a mapping that others hold equal to another; it is never empty in between."""
+    """Make a shared mapping equal to another, without emptying it in between."""
     items.update(others)
     for name in items.keys() - others.keys():
         del items[name]

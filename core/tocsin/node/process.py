@@ -231,7 +231,7 @@ class ServiceNode:
     async def _join_cluster(self) -> None:
         """Stay a member of the cluster, and rejoin before other nodes consider this one gone.
 
-        It completes no step: only a member has a heartbeat.
+        It does not complete any step: only a member has a heartbeat.
         """
         while True:
             try:
@@ -361,6 +361,6 @@ class ServiceNode:
 
 
 def _end_due_stops(connection: Connection, now: datetime) -> tuple[list[str], list[EmergencyStop]]:
-    """End the stops whose time has come; return the enabled destinations and providers."""
+    """End emergency stops that are due; return the destinations and providers that this enables."""
     destinations = enable_due_destinations(connection, now)
     return destinations, end_due_stops(connection, StopKind.PROVIDER, now)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from tocsin.node.process import ServiceNode
 
 WATCH_INTERVAL = timedelta(seconds=5)
-"""The interval at which files with secrets are looked at."""
+"""How often secret files are checked for changes."""
 _RELOADED_SETTINGS = frozenset({"encryption_key", "metrics_token", "oidc_client_secret"})
 _log = structlog.get_logger()
 
@@ -129,7 +129,7 @@ class Reloader:
             raise_if_cancelled()
 
     async def watch(self) -> None:
-        """Use files with secrets as soon as they change, until cancelled."""
+        """Reload secret files as soon as they change, until cancelled."""
         await run_forever(self._watch_step, self._node.clock, "watching files with secrets")
 
     async def _watch_step(self) -> None:
@@ -138,7 +138,7 @@ class Reloader:
             await self._try(secrets_only=True)
 
     async def _try(self, *, secrets_only: bool) -> str | None:
-        """Reload, and return what is wrong; it is logged as well."""
+        """Reload the files; log and return the problems, or return None."""
         try:
             result = await self.reload(secrets_only=secrets_only)
             if result.changed:
@@ -300,7 +300,7 @@ class Reloader:
         await workers.syncs.replace((), {**syncs, **readers, **closers})
 
     async def _retire(self, prepared: PreparedPlugins) -> None:
-        """Close what was replaced at the last reload; requests of the replaced may be under way."""
+        """Close what the previous reload replaced, whose requests have had time to finish."""
         clients = self._node.state.plugins.clients
         await self.close()
         self._retired = [clients.pop(path) for path in prepared.changed & clients.keys()]

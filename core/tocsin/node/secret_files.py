@@ -1,4 +1,4 @@
-"""Files with secrets, which a node uses as soon as they change."""
+"""Secret files, which a node rereads as soon as they change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SecretFiles:
-    """Finds the files with secrets of a node, and whether one has changed."""
+    """Finds a node's secret files and detects whether one of them has changed."""
 
     def __init__(self, node: ServiceNode) -> None:
         self._node = node
@@ -42,7 +42,7 @@ class SecretFiles:
         return True
 
     async def _stamp(self, settings: Settings, channels: ChannelFactory) -> Mapping[Path, object]:
-        """Return the size, the inode and the time of change of each file with a secret."""
+        """Return the size, the inode and the time of the last change of each secret file."""
         folder = self._node.configuration.path.parent
         paths = [*settings.secret_files.values(), *await self._list_destination_files(channels)]
         if (key_file := find_key_file(settings)) is not None:
@@ -52,7 +52,7 @@ class SecretFiles:
         return await asyncio.to_thread(lambda: {path: stamp_file(path) for path in paths})
 
     async def _list_destination_files(self, channels: ChannelFactory) -> Sequence[Path]:
-        """Return the files with secrets of destinations, which change with their revisions."""
+        """Return the destinations' secret files; list them again when a revision changes."""
         revisions = self._node.workers.pool.revisions
         if revisions != self._listed_revisions:
             known = await load_file_destinations(self._node.database)

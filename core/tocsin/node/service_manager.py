@@ -50,7 +50,7 @@ class WatchedNode(Protocol):
 
 
 class ServiceManager:
-    """Client of systemd's notification protocol; does nothing outside of a notifying unit."""
+    """Client for systemd's notification protocol; does nothing outside a `Type=notify` unit."""
 
     def __init__(self, address: str = "", watchdog: timedelta | None = None) -> None:
         """Notify a socket: `address` is a path, or the name of an abstract socket after `@`."""
@@ -104,7 +104,7 @@ class ServiceManager:
         return f"{status}; {_FAILED_RELOAD}" if self._has_failed_reload else status
 
     async def run(self, node: WatchedNode, clock: Clock) -> None:
-        """Report that the node is ready, then its status and its life signs, until cancelled."""
+        """Report that the node is ready; then send status and watchdog signals until cancelled."""
         if not self._address:
             return
         self._is_ready = True

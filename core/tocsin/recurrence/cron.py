@@ -1,6 +1,6 @@
 """Cron expressions in the dialect of Debian's cron; the only user of the library cronsim.
 
-Five fields: minute, hour, day of month, month, weekday, where 0 and 7 are Sunday. Where both day
+Five fields: minute, hour, day of month, month, weekday, where 0 and 7 are Sunday. If both day
 fields are given, matching either is enough. A job at fixed hours and minutes that the change to
 daylight saving time would skip runs right after it, and one that the change back would repeat runs
 once; a job with a star in the hour or the minute follows elapsed time. Where daylight saving time

@@ -26,7 +26,7 @@ class FireTime:
     at: datetime
     """The time from the cron expression or the interval; it identifies the run."""
     due: datetime
-    """The same with the schedule's jitter: the time to run."""
+    """When to run: the same time with the schedule's jitter added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class PastFireTimes:
 
     first: FireTime | None
     latest: FireTime | None
-    """The first and the last of them, None without any."""
+    """The first and the last of these times; None if there are none."""
     earlier: int
-    """The number before the last, counted up to MAX_COUNTED."""
+    """How many times precede `latest`, counted up to MAX_COUNTED."""
     until: datetime | None
-    """The last of those."""
+    """The last time before `latest`."""
     following: FireTime | None
-    """The first that is not due yet, None after the end of the schedule."""
+    """The first time that is not due yet; None after the end of the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class Recurrence:
         return replace(self, definition=self.definition.model_copy(update={"jitter": None}))
 
     def next(self, moment: datetime) -> FireTime | None:
-        """Return the first fire time after a time, None without any."""
+        """Return the first fire time after a time; None if there is none."""
         return next(self.after(moment), None)
 
     def pending(self, now: datetime) -> FireTime | None:
-        """Return the first fire time that is not due by `now`, None without any."""
+        """Return the first fire time that is not due by `now`; None if there is none."""
         times = self.after(now - (self.definition.jitter or _NO_TIME))
         return next((time for time in times if time.due > now), None)
 

@@ -97,8 +97,8 @@ async def check_configuration(
 ) -> tuple[Configuration, Sequence[ConfigurationProblem]]:
     """Return the valid part of the configuration, and all problems.
 
-    With `correct_names`, plugins whose names are misspelt, or that are used without being enabled,
-    are imported too, so that the mistakes in their tables are among the problems.
+    With `correct_names`, plugins whose names are misspelled, or that are used without being
+    enabled, are imported too, so that the mistakes in their tables are among the problems.
     Raises ConfigurationError if the file cannot be read at all.
     """
     installed = installed_plugins() if installed is None else installed

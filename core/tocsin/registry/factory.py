@@ -143,7 +143,7 @@ def _expect_streams(provider: Provider) -> None:
 
 @dataclass(slots=True)
 class LivePlugins:
-    """Running plugins, and those left out; `close` it when done."""
+    """Running plugins, and the plugins that were left out; call `close` when done."""
 
     providers: dict[str, Provider] = field(default_factory=dict)
     channels: dict[str, Channel] = field(default_factory=dict)

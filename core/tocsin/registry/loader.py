@@ -90,7 +90,7 @@ def choose_plugins(
 
 
 def enable_used_plugins(file: PluginsFile, installed: Iterable[InstalledPlugin]) -> PluginsFile:
-    """Return the file with those plugins enabled that it misspells or uses without enabling them.
+    """Return the file with the plugins enabled that it misspells or uses without enabling.
 
     With these plugins, further mistakes in their tables can be found.
     """

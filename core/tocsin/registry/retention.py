@@ -66,9 +66,9 @@ class RetentionSettings(BaseModel):
 
     @property
     def limits(self) -> dict[str, timedelta]:
-        """How long records of each kind are kept, where it is limited.
+        """How long each kind of record is kept, for the kinds that have a limit.
 
-        Except for intervals of coverage, of which the latest of each source are always kept.
+        Leaves out coverage intervals, because the latest ones of each source are always kept.
         """
         kinds = ("events", "incidents", "sessions", "search", "graph", "audit")
         kept = {kind: getattr(self, kind) for kind in kinds} | {"quarantine": self.coverage}

@@ -115,13 +115,13 @@ async def examine_proxies(
     if given:
         area.warn(
             f"Tocsin ignores these environment variables: {', '.join(given)}",
-            "to use a proxy, set `proxy` in the tables of plugins.toml",
+            "to use a proxy, set `proxy` in the tables of plugins.toml that need it",
         )
     if settings.tls_terminated and not settings.trusted_proxies:
         area.warn(
             "TOCSIN_TLS_TERMINATED is set, but TOCSIN_TRUSTED_PROXIES is not, so all callers "
-            "share the address and the rate limits of the proxy",
-            "list the addresses of the proxy in TOCSIN_TRUSTED_PROXIES",
+            "share the proxy's address and rate limits",
+            "list the proxy's addresses in TOCSIN_TRUSTED_PROXIES",
         )
     if not list(area):
         area.note("no proxies are configured")
