@@ -107,10 +107,11 @@ def send_test(
 def resume(
     name: Name, url: ApiUrl = None, token: AdminToken = None, as_json: AsJson = False
 ) -> None:
-    """Resume a destination that was paused after failures.
+    """Resume a destination that Tocsin paused or disabled.
 
-    Also sends the destination's deliveries that are on hold, even if the destination was not
-    paused. In the output, `released` is the number of these deliveries.
+    Also sends the destination's deliveries that are on hold, even if the destination is active. In
+    the output, `released` is the number of these deliveries. To enable a destination that was
+    disabled manually, run `tocsin destinations enable` instead.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))

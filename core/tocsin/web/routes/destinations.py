@@ -168,7 +168,7 @@ def delete_destination(connection: Connection, call: RequestContext) -> Response
 
 
 def resume_destination(connection: Connection, call: RequestContext) -> Response:
-    """Resume a destination that Tocsin stopped, send its deliveries on hold, and return it.
+    """Resume a destination that Tocsin paused or disabled, send its held deliveries, and return it.
 
     An active destination can also have deliveries on hold, for example because a permission was
     missing.
@@ -286,7 +286,7 @@ ENDPOINTS = (
         method="POST",
         path=f"{_DESTINATION}/resume",
         access=AccessRole.ADMIN,
-        summary="Resume a destination that Tocsin stopped",
+        summary="Resume a destination that Tocsin paused or disabled",
         handler=resume_destination,
         role=ConsoleRole.OPERATOR,
         response=ResumedDestination,

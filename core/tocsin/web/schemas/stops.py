@@ -69,7 +69,9 @@ class CurrentStop(ResponseModel):
     by: str
     reason: str | None
     since: datetime
-    until: datetime | None = Field(description="End of the stop; null if the stop has no end.")
+    until: datetime | None = Field(
+        description="When the stop ends automatically; null if someone has to end it."
+    )
 
 
 class PastStop(CurrentStop):
@@ -81,5 +83,5 @@ class PastStop(CurrentStop):
     name: str
     ended_at: datetime | None
     ended_by: str | None = Field(
-        description="Person who ended the stop; `system` if the stop expired."
+        description="Person who ended the stop; `system` if it ended automatically."
     )
