@@ -354,9 +354,7 @@ class ObjectChannel(Channel[S]):
         searchable_at = delivery.tried_at + self.settings.timeout + self.settling
         wait = searchable_at - self.tools.clock.now()
         if wait > timedelta(0):
-            reason = (
-                "an earlier attempt may have created the object, but a search may not find it yet"
-            )
+            reason = "an earlier attempt may have created the object; searches may not find it yet"
             raise TryLater(reason, after=wait, unsent=True)
 
     def _ends(self, event: Event) -> bool:
