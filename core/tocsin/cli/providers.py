@@ -146,7 +146,10 @@ def describe_warnings(record: Mapping[str, Any]) -> list[str]:
             f"{drift['kind']}: {drift['field']} {drift['problem']} since {drift['since']}"
             for drift in record["drift"]
         ),
-        *(f"{api['api']}: end of life {api['ends_on']}" for api in record["retirements"]),
+        *(
+            f"{api['api']}: reaches its end of life on {api['ends_on']}"
+            for api in record["retirements"]
+        ),
     ]
 
 

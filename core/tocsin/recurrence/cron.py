@@ -74,7 +74,7 @@ def _describe_error(error: str, fields: list[str]) -> str:
         return "not a cron expression; use one such as '0 2 * * *'"
     found = fields[_FIELDS.index(name)]
     if name == "day-of-month" and found.isdigit() and 1 <= int(found) <= _MAX_DAY:
-        return f"the expression never fires: no month of {fields[3]!r} has a day {found}"
+        return f"the expression never fires: no month in {fields[3]!r} has {found} days"
     return (
         f"the {name} field {found!r} is invalid: use {_EXPECTED[name]}, a list, a range or a step"
     )

@@ -76,7 +76,7 @@ def test_what_runs_every_so_many_minutes_goes_by_the_time_that_passes(day):
         ("61 * * * *", "the minute field '61' is invalid: use 0 to 59, a list, a range or a step"),
         ("0 24 * * *", "the hour field '24' is invalid"),
         ("0 0 0 * *", "the day-of-month field '0' is invalid"),
-        ("0 0 30 2 *", "the expression never fires: no month of '2' has a day 30"),
+        ("0 0 30 2 *", "the expression never fires: no month in '2' has 30 days"),
         ("0 0 * 13 *", "the month field '13' is invalid"),
         ("0 0 * * 8", "the day-of-week field '8' is invalid"),
         ("*/0 * * * *", r"the minute field '\*/0' is invalid"),

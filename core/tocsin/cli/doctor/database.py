@@ -124,7 +124,7 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
     most = int(current.get("max_connections", 0))
     if most - used < _NEEDED:
         yield (
-            f"only {most - used} of {most} connections are free, and a node can need {_NEEDED}",
+            f"only {most - used} of {most} connections are free, but a node can need {_NEEDED}",
             "increase `max_connections` in PostgreSQL",
         )
     missing = [name for name in metadata.tables if not _has_access(connection, name)]

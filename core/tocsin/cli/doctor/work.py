@@ -88,7 +88,10 @@ def _examine_provider(area: Area, name: str, until: datetime | None, now: dateti
     lag = max(now - until, timedelta(0))
     found = f"providers.{name}: {lag // timedelta(seconds=1)} s behind the current time"
     if lag > _LATE:
-        area.warn(found, f"run `tocsin providers` and `tocsin coverage --provider {name}`")
+        area.warn(
+            found,
+            f"to see the cause, run `tocsin providers` and `tocsin coverage --provider {name}`",
+        )
     else:
         area.note(found)
 
