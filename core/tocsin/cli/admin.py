@@ -89,8 +89,8 @@ def sign_in_link(
 def revoke_all() -> None:
     """Revoke all admin tokens, links and console sessions.
 
-    The revoked links are sign-in links and links for adding passkeys. Takes effect immediately on
-    every node. Tokens from an OpenID Connect issuer stay valid.
+    Revokes both sign-in links and links for adding passkeys. Takes effect immediately on every
+    node. Tokens from an OpenID Connect issuer stay valid.
     """
 
     def revoke(connection: Connection, vault: Vault, clock: Clock) -> None:

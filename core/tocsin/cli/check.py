@@ -72,8 +72,8 @@ def check(as_json: AsJson = False) -> None:
     """Check the configuration, the database and all connections.
 
     Connects to the database, the OpenID Connect issuer, the intake, all providers and enrichers,
-    and all destinations that it can test without delivering an event. If parts of the configuration
-    are invalid, still checks the other parts.
+    and all destinations that it can test without delivering an event. Checks the valid parts
+    even if other parts of the configuration are invalid.
 
     Exit status: 0 if all checks pass, 1 if a check fails, 2 if the configuration is invalid.
     """

@@ -131,9 +131,9 @@ def disable(
 ) -> None:
     """Stop sending to a destination until it is enabled again.
 
-    With --until or --for, Tocsin enables the destination automatically. Otherwise, it stays
-    disabled until someone runs `tocsin destinations enable`. While the destination is disabled, its
-    deliveries stay queued. Applying plugins.toml does not enable it.
+    With --until or --for, Tocsin enables the destination automatically. Otherwise, the
+    destination stays disabled until someone runs `tocsin destinations enable`. While the
+    destination is disabled, its deliveries stay queued. Applying plugins.toml does not enable it.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 

@@ -96,10 +96,10 @@ def disable(
 ) -> None:
     """Stop reading a provider until it is enabled again.
 
-    With --until or --for, Tocsin enables the provider automatically. Otherwise, it stays disabled
-    until someone runs `tocsin providers enable`. While the provider is disabled, Tocsin rejects its
-    pushes with status 503, and its backfills wait. When the provider is enabled again, Tocsin
-    continues reading where it left off.
+    With --until or --for, Tocsin enables the provider automatically. Otherwise, the provider
+    stays disabled until someone runs `tocsin providers enable`. While the provider is disabled,
+    Tocsin rejects its pushes with status 503, and its backfills wait. When the provider is enabled
+    again, Tocsin continues reading where it left off.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 

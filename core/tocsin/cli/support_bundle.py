@@ -66,10 +66,10 @@ def support_bundle(
 ) -> None:
     """Collect diagnostics for a support case, without secrets.
 
-    Lists the contents of the archive and asks for confirmation before writing it. Removes the
-    secrets that you configured in the settings, in plugins.toml and in destinations, but not the
-    names of hosts, providers and destinations. The archive does not contain incidents, events or
-    reports.
+    Lists the contents of the archive and asks for confirmation before writing it. The
+    archive does not contain incidents, events, reports or the secrets that you configured in the
+    settings, in plugins.toml and in destinations. However, it contains the names of hosts,
+    providers and destinations.
     """
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     now = SystemClock().now()

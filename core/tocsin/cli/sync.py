@@ -72,7 +72,8 @@ def backfill(
     alert: Annotated[
         bool,
         typer.Option(
-            "--alert", help="Send alerts for new incidents. By default, a backfill sends no alerts."
+            "--alert",
+            help="Send alerts for new incidents. By default, a backfill does not send alerts.",
         ),
     ] = False,
     detach: Annotated[
