@@ -95,10 +95,10 @@ def render(
 ) -> None:
     """Render the payload of a sample event for a receiver.
 
-    If the payload has several parts, prints the name of each part above it.
+    If the payload has several parts, prints each part below its name.
 
-    Exit status: 0 if the payload meets the receiver's contract, 1 if it does not or a template
-    fails.
+    Exit status: 0 if the payload meets the receiver's contract, 1 if it violates the contract or a
+    template fails.
     """
     configuration, settings = _load()
     _check_receiver(receiver, configuration)
