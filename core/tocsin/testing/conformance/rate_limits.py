@@ -18,6 +18,8 @@ from tocsin.testing.faults import Fault
 _FEW = 12
 _MOST_FOR_EACH = 4
 _PATIENCE = 2
+_TURNS = 20
+"""The turns of the event loop until Python has closed a generator that another one wraps."""
 _FAULTS = (Fault.ERROR, Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.CUT, Fault.LOGIN_PAGE)
 
 
@@ -101,7 +103,7 @@ class RateLimitRules(HttpConformance):
             await asyncio.wait([task], timeout=_PATIENCE)
             expect(task.done(), f"still running after {_PATIENCE} seconds")
             expect(task.cancelled(), f"cancelled, {_wait_for_end(task)}")
-            _expect_nothing_left(before)
+            await _expect_nothing_left(before)
             await harness.persist()
             harness.expect_all()
 
@@ -117,7 +119,7 @@ class RateLimitRules(HttpConformance):
             before = asyncio.all_tasks()
             for _ in range(3):
                 await harness.reader.read(1)
-            _expect_nothing_left(before)
+            await _expect_nothing_left(before)
 
 
 async def _failures(harness: HttpHarness) -> list[str]:
@@ -141,8 +143,12 @@ def _wait_for_end(task: asyncio.Task[Any]) -> str:
     return "" if task.cancelled() else describe_error(task.exception())
 
 
-def _expect_nothing_left(before: set[asyncio.Task[Any]]) -> None:
-    left = {task for task in asyncio.all_tasks() - before if _belongs_to_provider(task)}
+async def _expect_nothing_left(before: set[asyncio.Task[Any]]) -> None:
+    for _ in range(_TURNS):
+        left = {task for task in asyncio.all_tasks() - before if _belongs_to_provider(task)}
+        if not left:
+            return
+        await asyncio.sleep(0)
     expect(not left, f"{len(left)} tasks still running: {left}")
 
 
