@@ -35,7 +35,10 @@ _TWICE = {
     "recognize duplicates. To detect them, compare event IDs. The event ID is in the body and in "
     "the `webhook-id` header.",
 }
-_BY_WEBHOOK = "A plain `webhook` creates an object for each delivery, even for a duplicate."
+_BY_WEBHOOK = (
+    "A plain `webhook` destination creates a new object for each delivery, even if Tocsin sends "
+    "the same event again."
+)
 _FORMATS = {"cloudevents", "email", "envelope", "ocsf"}
 """Templates for formats that are not specific to a receiver."""
 _DOCUMENT = re.compile(r"docs/soar/([\w/-]+\.md)")
@@ -44,12 +47,11 @@ _TRIED = {
     "real": "This template was tested with the receiver itself.",
     "recording": "This template was tested with recorded responses of the receiver.",
     "simulator": "This template was tested with a simulator, not with the receiver itself.",
-    "contract": "This template's bodies were validated [against a "
+    "contract": "The request bodies that this template produces were validated [against a "
     "schema](../receivers.md#tests). The template was not tested with the receiver itself.",
 }
 _TRIED_EMAIL = (
-    "This template was tested with a mail server (aiosmtpd), but not with the mail clients that "
-    "people use."
+    "This template was tested with a mail server (aiosmtpd), but not with common mail clients."
 )
 
 
@@ -129,7 +131,7 @@ def _twice(receiver: str, contract: Contract) -> str:
         channel = "[The `ticketing` channel](../ticketing.md) prevents duplicates"
         return f"{_BY_WEBHOOK} {channel}: {words[0].lower()}{words[1:]}"
     if "body" not in contract.parts:
-        return words.replace("the `webhook-id` header", "a header")
+        return words.replace("the `webhook-id` header", "an email header")
     return words if ALERT.id in _body(receiver) else words.replace("is in the body and", "is")
 
 
@@ -204,7 +206,7 @@ def _answers(contract: Contract) -> Iterator[str]:
     if answer.known:
         yield (
             f"- Duplicate: a value at `{answer.known.pointer}` means that the receiver already has "
-            "the event. Such a response is a success, whatever its status is."
+            "the event. Tocsin then counts the delivery as successful, whatever the status is."
         )
     if refused := [status for status in answer.permanent if status != HTTPStatus.GONE]:
         *others, last = map(str, refused)
@@ -222,10 +224,11 @@ def _pointers(answer: AnswerRules) -> Iterator[str]:
 
 def _explain(pointer: str) -> str:
     *parents, last = (f"`{name}`" for name in pointer.split("/")[1:])
-    field = " of ".join([f"the field {last}", *reversed(parents)]).replace("`0`", "the first entry")
+    field = " inside ".join([f"the {last} field", *reversed(parents)])
+    field = field.replace("inside `0`", "of the first entry")
     return (
-        f"In this list, `{pointer}` is a [JSON Pointer](https://www.rfc-editor.org/rfc/rfc6901) "
-        f"that stands for {field} in the response's JSON body."
+        "The following list uses [JSON Pointers](https://www.rfc-editor.org/rfc/rfc6901): for "
+        f"example, `{pointer}` means {field} in the response's JSON body."
     )
 
 

@@ -99,7 +99,7 @@ def test_the_templates_of_the_page_of_jira_change_both_titles(tmp_path):
 def test_a_webhook_to_jira_needs_no_more_than_the_block_that_its_contract_names(tmp_path):
     contract = load_contract([TEMPLATES], "jira")
     assert contract is not None
-    [block] = re.findall(r"`place`: `(.*),`", contract.notes[1])
+    [block] = re.findall(r"`place` block[^`]*: `(.*),`", contract.notes[1])
     mine = tmp_path / "jira"
     mine.mkdir()
     text = '{% extends "shipped/jira/incident-alert.json.j2" %}{% block place %}' + block
