@@ -36,7 +36,7 @@ class EnrichmentMeters:
     def __init__(self, metrics: Metrics) -> None:
         self._entities = metrics.counter(
             "tocsin_enrichments_total",
-            "Entities looked up with an enricher, by result",
+            "Entities that Tocsin looked up with the enricher, by result",
             "enricher",
             "result",
         )

@@ -25,7 +25,7 @@ class SyncMeters:
     def __init__(self, metrics: Metrics) -> None:
         self.stored = metrics.counter(
             "tocsin_incidents_stored_total",
-            "Incidents stored by this node, by change (new or changed)",
+            "Incidents that this node stored, by change (new or changed)",
             "provider",
             "change",
         )
@@ -37,25 +37,25 @@ class SyncMeters:
         )
         self.reads = metrics.counter(
             "tocsin_sync_reads_total",
-            "Reads of a provider's streams by this node, by outcome",
+            "How often this node read a stream of the provider, by outcome",
             "provider",
             "outcome",
         )
 
         self.refused_pushes = metrics.counter(
             "tocsin_pushes_refused_total",
-            "Pushes refused by this node, by reason",
+            "Pushes that this node refused, by reason",
             "provider",
             "reason",
         )
         self.accepted_pushes = metrics.counter(
             "tocsin_pushes_accepted_total",
-            "Pushes that the intake accepted through this node, including pushes not stored yet",
+            "Pushes that the intake on this node accepted, including those not stored yet",
             "provider",
         )
         self.fallback_pushes = metrics.counter(
             "tocsin_pushes_fallback_total",
-            "Pushes stored directly by this node, because the intake did not accept them",
+            "Pushes that this node stored itself because the intake did not accept them",
             "provider",
         )
         self.succeeded = metrics.gauge(

@@ -233,7 +233,7 @@ def _measure_stops(metrics: Metrics, database: Database, clock: Clock) -> None:
 def _measure_backlogs(metrics: Metrics, database: Database, clock: Clock) -> None:
     gauge = metrics.gauge(
         "tocsin_intake_waiting_seconds",
-        "Age of a provider's oldest push that the intake accepted but that is not stored yet",
+        "How long the provider's oldest push has been waiting in the intake to be stored",
         "provider",
     )
 

@@ -24,7 +24,7 @@ def open_read_replica(
     """Open the replica, and close it with the stack; None without a read URL."""
     reads = metrics.counter(
         "tocsin_replica_reads",
-        "Reads eligible for a replica, by outcome: replica, or why the primary answered",
+        "Reads that may use the replica, by outcome: replica, or why the primary answered",
         "outcome",
     )
     lag = metrics.gauge(

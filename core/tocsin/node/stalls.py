@@ -79,7 +79,7 @@ class StallReporter:
         )
         self._degraded = metrics.gauge(
             "tocsin_plugin_degraded",
-            "1 for each degraded plugin, by the path of its table in plugins.toml",
+            "1 for each degraded plugin; the path names its table in plugins.toml",
             "path",
         )
         self._monitor = LoopMonitor(self._report, threshold=THRESHOLD, interval=_INTERVAL)

@@ -112,8 +112,8 @@ class GrowthGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._oldest = metrics.gauge(
             "tocsin_oldest_row_timestamp_seconds",
-            "Time of the oldest stored record of a kind, which retention compares with the "
-            "age limit",
+            "Time of the oldest stored record of the kind; retention compares it with the age "
+            "limit",
             "kind",
         )
         self._kept = metrics.gauge(
@@ -126,12 +126,12 @@ class GrowthGauges:
         )
         self._last_month = metrics.gauge(
             "tocsin_partitions_end_timestamp_seconds",
-            "End of the last month that has partitions, on PostgreSQL",
+            "End of the last month for which partitions exist (PostgreSQL only)",
             "table",
         )
         self._others = metrics.gauge(
             "tocsin_partitions_other_rows",
-            "Rows from months that have no partitions, on PostgreSQL",
+            "Rows from months without partitions (PostgreSQL only)",
         )
 
     def show_limits(self, limits: Mapping[str, timedelta]) -> None:

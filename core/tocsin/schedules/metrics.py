@@ -76,7 +76,7 @@ class ScheduleMetrics:
             return
         self._fires = metrics.counter(
             "tocsin_schedule_fires_total",
-            "Fire times processed by this node, by outcome",
+            "Fire times that this node processed, by outcome",
             "outcome",
         )
         self._lateness = metrics.histogram(
@@ -94,7 +94,7 @@ class ScheduleMetrics:
         )
         self._not_taken_up = metrics.counter(
             "tocsin_schedule_not_taken_up_total",
-            "Schedule runs that no node claimed in time, as detected by this node",
+            "Schedule runs that no node claimed in time, counted by the node that notices it",
         )
         for state in FIRE_OUTCOMES:  # start at 0, or the first event would not show as an increase
             self._fires.labels(state.value).inc(0)

@@ -23,7 +23,7 @@ class RefusalMeter:
 
     def __init__(self, metrics: Metrics) -> None:
         self._refused = metrics.counter(
-            "tocsin_requests_refused_total", "Requests refused by this node, by reason", "reason"
+            "tocsin_requests_refused_total", "Requests that this node refused, by reason", "reason"
         )
         for reason in REASONS.values():  # start at 0, or the first would not show as an increase
             self._refused.labels(_label(reason))

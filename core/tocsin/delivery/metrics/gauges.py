@@ -126,7 +126,7 @@ class DeliveryGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._depth = metrics.gauge(
             "tocsin_delivery_queue_depth",
-            "Waiting deliveries: pending, or on hold until their destination can accept them",
+            "Deliveries that are pending, or on hold until their destination can accept them",
             "destination",
             "state",
         )

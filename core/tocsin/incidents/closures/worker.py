@@ -64,7 +64,7 @@ class TicketClosures:
         self._public_url = public_url
         self._attempts = metrics.counter(
             "tocsin_siem_closures_total",
-            "Attempts to close an incident in the SIEM because its ticket was closed, by outcome",
+            "Attempts, by outcome, to close an incident in the SIEM after its ticket was closed",
             "provider",
             "outcome",
         )

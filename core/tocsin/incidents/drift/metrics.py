@@ -17,8 +17,8 @@ class DriftGauges:
     ) -> None:
         self._fields = metrics.gauge(
             "tocsin_provider_drifted_fields",
-            "Fields that Tocsin needs and that have been missing or have had a wrong type for at "
-            "least a day",
+            "Fields that Tocsin needs but that have been missing or had a wrong type for at least "
+            "a day",
             "provider",
         )
         self._ends = metrics.gauge(
