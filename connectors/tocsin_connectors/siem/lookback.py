@@ -55,8 +55,8 @@ SettleDelay = Annotated[
     Duration,
     Field(
         le=timedelta(days=1),
-        description="How old a record must be before Tocsin reads it, because the SIEM's search "
-        "might not find newer records yet.",
+        description="How old a record must be before Tocsin reads it. The SIEM's search might not "
+        "find newer records yet.",
     ),
 ]
 RefreshAges = Annotated[

@@ -31,8 +31,8 @@ class GroupingFileProvider(FileProvider[ProviderSettings]):
             default=timedelta(hours=1),
             gt=timedelta(0),
             le=timedelta(days=366),
-            description="The length of the intervals into which Tocsin divides time to group "
-            "alerts. Alerts with the same rule and source in the same interval form one incident.",
+            description="The length of the time intervals by which Tocsin groups alerts. "
+            "Alerts with the same rule and source in the same interval form one incident.",
         )
 
     def fold(self, incidents: list[Incident]) -> tuple[Incident, ...]:

@@ -30,7 +30,7 @@ class GraylogSettings(WindowedProvider.Settings, ApiSettings):
         default=("system-notifications-v1",),
         max_length=50,
         description="The types of event definitions whose events do not become incidents. By "
-        "default, these are notifications about Graylog itself.",
+        "default, Tocsin excludes notifications about Graylog itself.",
     )
     refresh_after: tuple[Duration, ...] = Field(
         default=(),

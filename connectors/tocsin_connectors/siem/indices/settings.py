@@ -19,7 +19,9 @@ class ClusterSettings(ApiSettings):
     )
     password: SecretStr | None = Field(default=None, description="The user's password.")
     token: SecretStr | None = Field(
-        default=None, description="The bearer token (JWT), instead of `username` and `password`."
+        default=None,
+        description="The bearer token (JWT) with which Tocsin signs in. Use it instead of "
+        "`username` and `password`.",
     )
 
     @model_validator(mode="after")

@@ -29,8 +29,8 @@ class InsightIDRSettings(LookbackProvider.Settings, ApiSettings):
     api_key: SecretStr = Field(description="A user key or an organization key.")
     web_url: ServerUrl | None = Field(
         default=None,
-        description="The InsightIDR URL in the browser, up to and including /op/ and the token "
-        "after it. Tocsin uses this URL for links. Default: the URL from an alert.",
+        description="The URL of InsightIDR in your browser, up to and including /op/ and the "
+        "token after it. Tocsin uses this URL for links. Default: the URL from an alert.",
     )
     alert_details: bool = Field(
         default=True,

@@ -79,13 +79,13 @@ class OpenSearchSettings(ClusterSettings, LookbackProvider.Settings):
     event_index: str | None = Field(
         default=None,
         pattern=r"^[^\s/?#\\\"<>|]+$",
-        description="The indices in which Tocsin searches for events: names or patterns with "
-        "`*`, separated by commas. Default: the indices of all detectors.",
+        description="The indices in which Tocsin searches for events, as a comma-separated list. "
+        "Names can contain the wildcard `*`. Default: the indices of all detectors.",
     )
     time_field: str = Field(
         default="@timestamp",
         min_length=1,
-        description="The timestamp field of the documents in these indices.",
+        description="The timestamp field of the documents in the indices that Tocsin searches.",
     )
     dashboard_url: ServerUrl | None = Field(
         default=None, description="The OpenSearch Dashboards URL, for links."

@@ -58,8 +58,8 @@ class PushSettings(PushProvider.Settings):
     )
     records: str | None = Field(
         default=None,
-        description="The member of the body that contains the list of records. If the body "
-        "itself is the list, set an empty string. With this setting, Tocsin applies "
+        description="The name of the member that contains the list of records in the body. If "
+        "the body itself is the list, set an empty string. With this setting, Tocsin applies "
         "the custom mapping to batches of records.",
     )
 

@@ -27,8 +27,8 @@ class SplunkSettings(WindowedProvider.Settings, ApiSettings):
     look_back: Duration = Field(
         default=timedelta(days=90),
         gt=timedelta(0),
-        description="How long after a finding's event time Tocsin still expects Splunk to index "
-        "the finding or someone to review it.",
+        description="How far back, by event time, Tocsin looks for findings that were just "
+        "indexed or reviewed.",
     )
     investigations: bool = Field(
         default=False,

@@ -66,8 +66,8 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
     index: str = Field(
         default="wazuh-alerts-*,wazuh-findings-v5-*",
         pattern=r"^[^\s/?#\\\"<>|]+$",
-        description="The indices that Tocsin reads: names or patterns with `*`, separated by "
-        "commas.",
+        description="The indices that Tocsin reads, as a comma-separated list. Names can contain "
+        "the wildcard `*`.",
     )
     min_severity: Annotated[Severity, any_case(Severity)] = Field(
         default=Severity.MEDIUM,
@@ -78,7 +78,7 @@ class WazuhSettings(ClusterSettings, WindowedProvider.Settings):
         default=timedelta(hours=1),
         ge=timedelta(minutes=1),
         le=timedelta(days=1),
-        description="The length of the intervals into which Tocsin divides time to group alerts. "
+        description="The length of the time intervals by which Tocsin groups alerts. "
         "Alerts with the same rule and agent in the same interval form one incident.",
     )
     overlap: Duration = Field(

@@ -30,7 +30,7 @@ class ZeekSettings(GroupingFileProvider.Settings):
     severities: Mapping[NoticePattern, Severity] = Field(
         default_factory=dict,
         max_length=1_000,
-        description="The severities of notice types such as SSH::Password_Guessing or Scan::*. "
+        description="The severity of each notice type, such as SSH::Password_Guessing or Scan::*. "
         "Tocsin uses the first match.",
     )
     excluded_notices: tuple[NoticePattern, ...] = Field(
