@@ -35,7 +35,7 @@ class TocsinError(Exception):
 
 
 class OperatorError(TocsinError):
-    """An error that an operator can correct. The message says where it is and how to correct it."""
+    """An error that an operator can correct. The message says where and how to correct it."""
 
     exit_status = 2
     """The exit status of a command that ends with this error."""
@@ -98,7 +98,7 @@ class PluginFailure(TocsinError):  # noqa: N818 - the names are what a plugin sa
 
 
 class InvestigationFailed(PluginFailure):
-    """An investigation does not have a result; the message says why."""
+    """An investigation could not produce a report. The message says why."""
 
 
 class TryLater(PluginFailure):
@@ -132,8 +132,8 @@ class TryLater(PluginFailure):
 class Broken(PluginFailure):
     """The remote system returned an internal error or an invalid response.
 
-    If a `WindowedProvider` keeps getting this error for some seconds of a window and can read
-    others, it reports these seconds as lost and continues.
+    If a `WindowedProvider` keeps getting this error for only some seconds of a window, it reports
+    these seconds as lost and continues with the others.
     """
 
 

@@ -260,9 +260,9 @@ class PluginSettings(BaseModel):
     Unknown keys are errors. A field annotated `SecretStr` accepts only `{ env = "NAME" }` or `{
     file = "path" }`, so that `plugins.toml` never contains secrets. Relative paths start at the
     directory of `plugins.toml`. A field annotated `dict[str, SecretStr]` also accepts plain text,
-    except under names that indicate a secret, such as `Authorization`. Over the API, a secret is
-    plain text, which Tocsin encrypts before it stores it. A reference with `env` or `file` is an
-    error there.
+    except under names that indicate a secret, such as `Authorization`. Over the API, secrets are
+    plain text, and references with `env` or `file` are errors. Tocsin encrypts the secrets before
+    it stores them.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(

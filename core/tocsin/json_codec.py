@@ -39,8 +39,9 @@ def parse_json(content: bytes) -> Any:
 def values_at(document: Any, path: str, *, enter_lists: bool = True) -> Iterator[Any]:
     """Return the values at a dotted path such as `dns.question.name`, without nulls.
 
-    Objects can be nested, have dotted names or both. Values at dotted names come first. With
-    `enter_lists`, a list counts as its items, both within the path and at its end.
+    The path can lead through nested objects, and the names in it can contain dots. Values at dotted
+    names come first. With `enter_lists`, the path continues into the items of each list, and a list
+    at the end of the path yields its items.
     """
     found: list[Any] = []
     _collect(document, path, enter_lists, found)

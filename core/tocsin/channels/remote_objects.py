@@ -57,8 +57,8 @@ S = TypeVar("S", bound="ObjectChannel.Settings", default=Any)
 class ObjectChannel(Channel[S]):
     """Base class for channels that keep one object for each incident, session or schedule.
 
-    The channel adds later events about the same subject to the object. Before it creates an object
-    or adds a note, it checks whether that object or note already exists. If an attempt is
+    The channel adds later events about the same subject to the object. Before the channel creates
+    an object or adds a note, it checks whether that object or note already exists. If an attempt is
     interrupted, the next one therefore completes the delivery without repeating a step.
     """
 
@@ -74,8 +74,8 @@ class ObjectChannel(Channel[S]):
         )
         close_when: ConditionText | None = Field(
             default=None,
-            description="When Tocsin closes the object: after an event for which this condition is "
-            "true, such as `context.report.verdict == 'benign'`.",
+            description="Tocsin closes the object after an event for which this condition is true, "
+            "such as `context.report.verdict == 'benign'`.",
         )
         close_recovered: bool = Field(
             default=False,
@@ -198,9 +198,10 @@ class ObjectChannel(Channel[S]):
         reason: str,
         disposition: IncidentDisposition | None,  # noqa: ARG002 - for platforms with resolutions
     ) -> None:
-        """Close an open object with the resolution for a disposition; by default, call `close`.
+        """Close an open object and set the resolution for a disposition.
 
-        Override this method if operators map dispositions to the platform's resolutions.
+        The default implementation calls `close`. Override this method if operators map dispositions
+        to the platform's resolutions.
         """
         await self.close(identifier, reason)
 
@@ -214,14 +215,14 @@ class ObjectChannel(Channel[S]):
     async def read_statuses(self, identifiers: Sequence[str]) -> Mapping[str, RemoteStatus]:
         """Return the statuses of objects by ID, without objects that no longer exist.
 
-        Tocsin calls this method for destinations that set `status_interval`. If you
-        implement this method, declare the setting as a `StatusInterval`, and set `status_batch`.
+        Tocsin calls this method for destinations that set `status_interval`. If you implement this
+        method, declare the setting `status_interval` as a `StatusInterval`, and set `status_batch`.
         Raises the same errors as `deliver`.
         """
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return which statuses closed objects can have in the receiver, by name.
+        """Return the names of the statuses that closed objects can have in the receiver.
 
         If you implement this method, declare the setting `resolutions` as `Resolutions`. In
         `check`, pass the result to `find_unmapped`.
@@ -265,7 +266,7 @@ class ObjectChannel(Channel[S]):
         return replace(receipt, remote_id=done[0].id, remote_url=self.link(done[0].id))
 
     async def follow(self, delivery: Delivery) -> Receipt:
-        """Update the existing objects of a changed incident, or add a report to them."""
+        """After an incident changes, update its existing objects or add a report to them."""
         event = delivery.event
         done = []
         for identifier in await self._places(delivery):

@@ -29,8 +29,8 @@ Resolutions = Annotated[
     Field(
         default={},
         max_length=100,
-        description="Which disposition an incident gets when someone closes its object, by the "
-        "object's resolution or status, such as "
+        description="The disposition that an incident gets when someone closes its object. The "
+        "keys are the object's resolutions or statuses, such as "
         '`{ "Done" = "true-positive", "Won\'t Do" = "none" }`. Requires `status_interval`.',
     ),
 ]

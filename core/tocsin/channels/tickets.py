@@ -38,8 +38,8 @@ class TicketSettings(ObjectChannel.Settings):
     tracker: str = Field(description="Kind of tracker, such as `jira-cloud`.")
     template: str = Field(
         default="",
-        description="Which receiver's templates to use for the ticket. By default, Tocsin uses "
-        "the tracker's templates.",
+        description="The receiver whose templates Tocsin uses for the ticket. By default, Tocsin "
+        "uses the tracker's templates.",
     )
     username: str | None = Field(
         default=None,
@@ -55,10 +55,10 @@ class TicketSettings(ObjectChannel.Settings):
     labels: tuple[str, ...] = Field(
         default=(), max_length=20, description="Labels to add to every ticket."
     )
-    assignee: str | None = Field(default=None, description="Who new tickets are assigned to.")
+    assignee: str | None = Field(default=None, description="Assignee of new tickets.")
     priorities: Mapping[Severity, str] = Field(
         default_factory=dict,
-        description="Which tracker priority to use for each severity, instead of the one in the "
+        description="Tracker priority for each severity. Each entry overrides the priority in the "
         "contract of the tracker's templates.",
     )
     fields: Mapping[str, ExpressionText] = Field(
@@ -88,9 +88,9 @@ class TicketSettings(ObjectChannel.Settings):
     )
 
     def evaluate_fields(self, event: Event) -> tuple[dict[str, Json], dict[str, str]]:
-        """Return the values of `fields` for an event, and why values are missing.
+        """Return the values of `fields` for an event, and the reason for each missing value.
 
-        Together, all fields have the same limits as a single expression.
+        The expressions of all fields share the time and memory limits of a single expression.
         """
         values: dict[str, Json] = {}
         reasons: dict[str, str] = {}
@@ -201,9 +201,10 @@ class Tracker(ABC):
         reason: str,
         disposition: IncidentDisposition | None,  # noqa: ARG002 - for trackers with resolutions
     ) -> None:
-        """Close an open ticket with the resolution for a disposition; by default, call `close`.
+        """Close an open ticket and set the resolution for a disposition.
 
-        Override this method if operators map dispositions to the tracker's resolutions.
+        The default implementation calls `close`. Override this method if operators map dispositions
+        to the tracker's resolutions.
         """
         await self.close(identifier, reason)
 
@@ -224,7 +225,7 @@ class Tracker(ABC):
         raise NotImplementedError
 
     async def list_closed_statuses(self) -> Sequence[str]:
-        """Return which statuses closed tickets can have in the tracker, by name.
+        """Return the names of the statuses that closed tickets can have in the tracker.
 
         Implement this method together with `read_statuses`.
         """

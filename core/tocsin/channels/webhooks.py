@@ -26,7 +26,7 @@ def require_webhook_token(settings: Any, request: PushRequest) -> None:
 
 
 def parse_webhook_body(request: PushRequest) -> Mapping[str, Any]:
-    """Return an authentic webhook's body; empty if the body is not a JSON object."""
+    """Return an authentic webhook's body, or an empty mapping if it is not a JSON object."""
     try:
         found = parse_json(request.body)
     except ValueError:

@@ -35,7 +35,7 @@ class Expression:
         self._evaluate = _compile(text)
 
     def value(self, variables: Mapping[str, Any], allowance: Allowance | None = None) -> Any:
-        """Return the value for these variables; None if the event does not contain it.
+        """Return the expression's value for these variables; None if the event lacks that value.
 
         To make several expressions share the limits for time and memory, pass the same `allowance`
         to each. Raises `AllowanceExhausted` if the expression takes too much time or memory, and

@@ -55,7 +55,7 @@ class Channel(Configurable[S], ABC):
         )
         template: str = Field(
             default="envelope",
-            description="Which receiver's templates to use for the request body.",
+            description="The receiver whose templates Tocsin uses for the request body.",
         )
         timeout: Duration = Field(
             default=timedelta(seconds=20),
@@ -170,8 +170,8 @@ class Channel(Configurable[S], ABC):
 
         This time divides each day into intervals, the first of which starts at midnight UTC.
         Deliveries wait in the queue until the end of their interval. Tocsin then passes them to the
-        channel concurrently, `concurrency` at a time. Retries keep their schedule but wait for each
-        other for up to a minute.
+        channel concurrently, `concurrency` at a time. Retries follow their own schedule, but Tocsin
+        collects them for up to a minute.
         """
         return None
 

@@ -20,8 +20,8 @@ S = TypeVar("S", bound="Enricher.Settings", default=Any)
 class Enricher(Configurable[S], ABC):
     """Base class for enrichers, which look up information about entities.
 
-    Tocsin creates one instance for each table [enrichers.<name>]. If a class is `standing` and has
-    no table, Tocsin creates one instance with the class's `name`.
+    Tocsin creates one instance for each table [enrichers.<name>]. If `standing` is true for a class
+    without a table, Tocsin creates one instance with the class's `name`.
 
     All methods run in the node's event loop and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
@@ -33,7 +33,7 @@ class Enricher(Configurable[S], ABC):
         plugin: str = Field(description="The enabled plugin that this enricher uses.")
         kind: str | None = Field(
             default=None,
-            description="Which of the plugin's enrichers to use, if the plugin provides several.",
+            description="The enricher to use if the plugin provides several.",
         )
         cache_for: Duration = Field(
             default=timedelta(days=1),
@@ -79,8 +79,8 @@ class Enricher(Configurable[S], ABC):
     """The entity kinds that the enricher supports."""
     online: ClassVar[bool] = False
     """Whether a lookup reveals the entity to a third party. Tocsin does not pass internal entities
-    to an online enricher, and it caches the results for `cache_for`. It does not cache the results
-    of other enrichers."""
+    to an online enricher. It caches only the results of online enrichers, for the time in
+    `cache_for`."""
     standing: ClassVar[bool] = False
     """Whether the enricher runs without a table in the configuration. All settings then need
     defaults."""

@@ -79,7 +79,7 @@ class Route:
 class ConsoleSection:
     """A part of a console page: a text and, if it has columns, a table.
 
-    The console shows both as plain text, never as HTML.
+    The console shows the text and the table's cells as plain text, never as HTML.
     """
 
     heading: str = ""

@@ -57,8 +57,8 @@ class IntakePage:
     """Accepted pushes to one provider, in order."""
 
     start: IntakePosition
-    """The position after which no push is missing. It is later than the requested position if the
-    intake has lost the pushes in between."""
+    """The position after which no push is missing. This position is later than the requested
+    position if the intake has lost the pushes between the two."""
     pushes: Sequence[QueuedPush]
     end: IntakePosition
     """The position from which to continue."""
@@ -100,7 +100,7 @@ class Intake(Configurable[S], ABC):
     async def check(self) -> Health:
         """Return whether the intake keeps accepted pushes safe.
 
-        Report everything that could make the intake lose pushes as a problem. Raises `TryLater` if
+        Report a problem for everything that could make the intake lose pushes. Raises `TryLater` if
         the servers do not respond.
         """
 
@@ -108,9 +108,9 @@ class Intake(Configurable[S], ABC):
     async def publish(self, push: IntakePush) -> IntakePosition:
         """Store a push safely and return the position after it, within two seconds.
 
-        If an earlier push had the same key and the intake still recognizes it, return the position
-        of the earlier push. Raises `ConflictError` if the two bodies differ, and `TryLater` if the
-        push was not accepted or the result is unknown.
+        If the intake recognizes the key of an earlier push, return the position of that push.
+        Raises `ConflictError` if the two bodies differ, and `TryLater` if the push was not accepted
+        or the result is unknown.
         """
 
     @abstractmethod
@@ -124,7 +124,7 @@ class Intake(Configurable[S], ABC):
 
     @abstractmethod
     async def acknowledge(self, provider: str, position: IntakePosition) -> None:
-        """Note that Tocsin has stored all of a provider's pushes up to this position.
+        """Record that Tocsin has stored all of a provider's pushes up to this position.
 
         Use the position only for statistics, because Tocsin continues from the position in the
         database. Raises `TryLater` if the servers do not respond.

@@ -26,7 +26,7 @@ class QueryClient(Protocol):
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken by its last step, according to the ledger."""
+        """The time from the start of the run to its last step, according to the ledger."""
         ...
 
     def enter(self, phase: Phase) -> None:
@@ -34,7 +34,7 @@ class QueryClient(Protocol):
         ...
 
     async def ask(self, question: Question[T]) -> QueryResult[T]:
-        """Return the result of a question; without an answer, it contains the reason."""
+        """Return a question's result, which contains the reason if there is no answer."""
         ...
 
     async def ask_all(self, questions: Sequence[Question[T]]) -> list[QueryResult[T]]:

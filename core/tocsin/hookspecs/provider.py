@@ -100,7 +100,8 @@ class Provider(Configurable[S], ABC):
         )
         quiet_first_fetch: bool = Field(
             default=False,
-            description="Whether to skip alerts for incidents that Tocsin finds on the first read.",
+            description="If true, Tocsin stores the incidents that it finds on the first read but "
+            "does not send alerts for them.",
         )
         alert_on_escalation: bool = Field(
             default=False,
@@ -150,7 +151,7 @@ class Provider(Configurable[S], ABC):
         close_from_tickets: bool = Field(
             default=False,
             description="Whether to close an incident in the SIEM when people close its ticket. "
-            "The ticket must come from a destination that has `resolutions`.",
+            "Works only for tickets of destinations on which `resolutions` is set.",
         )
 
         @property
@@ -275,10 +276,10 @@ class Provider(Configurable[S], ABC):
     async def incident(self, external_id: str) -> Incident | None:
         """Return the current version of an incident, or None if it no longer exists in the SIEM.
 
-        If the settings have a field `refresh_after`, a tuple of durations in ascending order,
-        Tocsin calls this method each time one of these durations has passed since it first stored
-        the incident. For a backfilled incident, Tocsin calls the method only if the incident is
-        younger than the last duration.
+        The settings can have a field `refresh_after`, a tuple of durations in ascending order.
+        Tocsin calls this method each time one of these durations has passed since Tocsin first
+        stored the incident. For a backfilled incident, Tocsin calls the method only if the incident
+        is younger than the last duration.
         """
         raise NotImplementedError
 

@@ -34,6 +34,6 @@ class ApiRetirement:
         return self.ends_on - now.date() <= WARNING_PERIOD
 
     def describe(self, now: datetime) -> str:
-        """Return a one-line description of the retirement for operators."""
+        """Describe the retirement for operators in one line."""
         verb = "ended" if self.ends_on <= now.date() else "ends"
         return f"{self.api} {verb} on {self.ends_on.isoformat()}: {self.advice} ({self.source})"

@@ -65,7 +65,7 @@ class HttpClient(Protocol):
 
 
 class Sockets(Protocol):
-    """Guarded sockets for protocols other than HTTP."""
+    """Sockets for protocols other than HTTP, limited to the addresses that Tocsin allows."""
 
     @property
     def tls(self) -> ssl.SSLContext:
@@ -116,10 +116,10 @@ class AttemptLog(Protocol):
     """Access to the results of earlier delivery attempts."""
 
     async def last_answer(self, delivery_id: str) -> bytes:
-        """Return the `response` of the latest attempt since the delivery last succeeded.
+        """Return the latest `response` from the attempts since the delivery last succeeded.
 
-        Returns an empty value if there is none. To keep data for its next attempt, a channel can
-        put the data into the `response` of an error.
+        Returns an empty value if there is no such response. To keep data for its next attempt, a
+        channel can put the data into the `response` of an error.
         """
         ...
 

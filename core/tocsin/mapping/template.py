@@ -39,13 +39,14 @@ _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
 
 class MappingTemplate:
-    """A template that maps JSON to incidents. The constructor raises ValueError if it is invalid.
+    """A template that maps JSON to incidents.
 
-    When records cannot be mapped, Tocsin shows `source` as their source. `records` names the member
-    of a body that contains the list of records; it is an empty string if the body itself is the
-    list. Tocsin then renders the template once for each batch of up to 250 records, so that a large
-    body does not exceed the limits for one rendering. If `records` is None, Tocsin renders the
-    template once for the whole body.
+    The constructor raises ValueError if the template is invalid. When records cannot be mapped,
+    Tocsin shows `source` to say where they came from. `records` names the member of a body that
+    contains the list of records; it is an empty string if the body itself is the list. Tocsin then
+    renders the template once for each batch of up to 250 records, so that a large body does not
+    exceed the limits for one rendering. If `records` is None, Tocsin renders the template once for
+    the whole body.
     """
 
     def __init__(self, text: str, source: str, records: str | None = None) -> None:

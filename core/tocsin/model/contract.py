@@ -56,8 +56,9 @@ class AnswerRules(_ContractModel):
     success: tuple[AnswerCondition, ...] = ()
     """Conditions, all of which a 2xx response must meet to count as a success."""
     accepted: tuple[Status, ...] = ()
-    """The 2xx statuses that prove receipt even without the event ID. If this tuple or `event_id` is
-    set, Tocsin retries after any other 2xx response that does not contain the event ID."""
+    """The 2xx statuses that prove receipt even without the event ID. Tocsin retries after any other
+    2xx response without the event ID. If neither this tuple nor `event_id` is set, Tocsin does not
+    require such proof."""
     event_id: Pointer | None = None
     """Where a 2xx response contains the event ID, which proves receipt."""
     text: str | None = None

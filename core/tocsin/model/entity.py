@@ -65,9 +65,9 @@ _CANONICAL: dict[EntityKind, Callable[[str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A typed value that an incident involves.
+    """A value of a certain kind that is involved in an incident, such as an IP address or a host.
 
-    Tocsin normalizes its spelling so that equal values match.
+    Tocsin normalizes the value's spelling so that equal values match.
     """
 
     kind: EntityKind

@@ -105,8 +105,8 @@ class Event:
         """A globally unique name of the subject, across Tocsin installations.
 
         Incident numbers restart with each database, so an incident's key combines the host of the
-        public URL, the provider, and the SIEM's ID. The subjects of sessions and schedules are
-        already unique.
+        public URL, the provider, and the SIEM's ID. For sessions and schedules, the key is the
+        subject, which is already unique.
         """
         incident = self.context.get("incident")
         if not isinstance(incident, Mapping) or not incident.get("external_id"):
@@ -156,8 +156,8 @@ class Delivery:
     there is none."""
     tried_at: datetime | None = None
     """The latest time at which an earlier attempt can have started, even on a node that crashed;
-    None if there was no earlier attempt. A search might not find the results of these attempts
-    yet."""
+    None if there was no earlier attempt. A search might not yet find what earlier attempts
+    created."""
     previous_remote_id: str | None = None
     """If the delivery is replayed, the receiver's ID for the object from the last successful
     attempt; otherwise, None."""
@@ -180,8 +180,8 @@ class Receipt:
     status: int | None = None
     response: bytes = b""
     remote_id: str | None = None
-    """The receiver's ID for the object. With this ID, later events about the same subject find
-    it."""
+    """The receiver's ID for the object. Tocsin uses this ID to find the object for later events
+    about the same subject."""
     remote_url: str | None = None
     """The URL at which people open the object."""
     closed: tuple[str, ...] = ()

@@ -100,7 +100,7 @@ class Sources:
     providers: tuple[ProviderSource, ...]
     enrichers: tuple[EnricherSource, ...]
     names_networks: bool = True
-    """Whether `[environment]` lists internal networks. If it does not, private networks count as
+    """Whether `[environment]` lists internal networks. If it lists none, private networks count as
     internal."""
 
 
@@ -185,7 +185,7 @@ class ListIncidents(Question[tuple[IncidentRecord, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindEntities(Question[FoundEntities]):
-    """Asks for the entities in stored incidents that match a pattern; see `EntityPattern`.
+    """Asks for entities that occur in stored incidents and match a pattern; see `EntityPattern`.
 
     With a window, the result contains only entities that were seen in it.
     """

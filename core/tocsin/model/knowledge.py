@@ -38,7 +38,7 @@ class Node:
 
 
 class RelationType(Vocabulary):
-    """What an edge means, from its source to its target."""
+    """The meaning of an edge, read from its source to its target."""
 
     INVOLVES = "involves"
     """From an incident to an entity."""
@@ -65,7 +65,7 @@ class RelationType(Vocabulary):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """A relation between two entities, as an event in a SIEM or an enricher reports it."""
+    """A relation between two entities that an enricher or an event in a SIEM reports."""
 
     source: Entity
     type: RelationType
@@ -156,7 +156,7 @@ class IncidentRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiemEvent:
-    """A record in a SIEM that is not an incident, such as a log line, a flow or a decision."""
+    """A SIEM record other than an incident, such as a log line, a flow or a decision."""
 
     external_id: str | None
     """The record's ID in the SIEM; None if there is none."""

@@ -9,7 +9,10 @@ from tocsin.model.vocabulary import Vocabulary
 
 
 class Tlp(Vocabulary):
-    """Traffic Light Protocol 2.0 (FIRST), which limits sharing of data; least restrictive first."""
+    """Traffic Light Protocol 2.0 (FIRST), which limits the sharing of data.
+
+    The least restrictive marking comes first.
+    """
 
     CLEAR = "clear"
     GREEN = "green"
@@ -24,11 +27,11 @@ class Tlp(Vocabulary):
 
 
 class Pap(Vocabulary):
-    """Permissible Actions Protocol, which limits actions; least restrictive first.
+    """Permissible Actions Protocol, which limits actions.
 
-    Red allows only actions that outsiders cannot see. Amber also allows lookups in data that third
-    parties already have. Green also allows actions that the adversary can notice. Clear allows any
-    action.
+    The least restrictive marking comes first. Red allows only actions that outsiders cannot see.
+    Amber also allows lookups in data that third parties already have. Green also allows actions
+    that the adversary can notice. Clear allows any action.
     """
 
     CLEAR = "clear"
@@ -51,7 +54,7 @@ class Marking:
 
     @classmethod
     def strictest(cls, markings: Iterable[Marking]) -> Marking:
-        """Return the strictest TLP and PAP of these markings; without any, amber for both."""
+        """Return the strictest TLP and PAP of these markings; amber for both if there are none."""
         every = list(markings) or [cls()]
         tlp = max((marking.tlp for marking in every), key=lambda tlp: tlp.rank)
         return cls(tlp, max((marking.pap for marking in every), key=lambda pap: pap.rank))

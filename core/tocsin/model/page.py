@@ -23,11 +23,14 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """An interval of a source that a page accounts for; it includes `start` and excludes `end`.
+    """An interval of a source that was read, lost or skipped.
+
+    The interval includes `start` and excludes `end`.
 
     `start` and `end` are datetimes for time intervals, and byte offsets for files. `lost` says why
-    the interval could not be read, and `passed_over` why it was skipped on purpose. If neither is
-    set, the interval was read. Tocsin retries a lost time interval later, as a backfill.
+    the interval could not be read, and `passed_over` why it was skipped on purpose. If neither
+    `lost` nor `passed_over` is set, the interval was read. Tocsin retries a lost time interval
+    later, as a backfill.
     """
 
     source: str
@@ -51,7 +54,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """Incidents from a SIEM, and the intervals that they account for."""
+    """Incidents from a SIEM, and the intervals that were read, lost or skipped."""
 
     incidents: tuple[Incident, ...] = ()
     rejected: tuple[Rejected, ...] = ()

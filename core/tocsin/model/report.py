@@ -54,7 +54,7 @@ _WORST = 100
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence with its evidence, such as the ledger's `step:12` or `incident:7`."""
+    """A sentence and references to its evidence, such as `step:12` or `incident:7`."""
 
     text: str
     evidence: tuple[str, ...]

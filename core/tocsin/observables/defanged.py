@@ -27,8 +27,9 @@ def defang(text: str) -> str:
     """Return `text` with addresses defanged so that programs do not turn them into links.
 
     `http://evil.example/a.html` becomes `hxxp[://]evil[.]example/a[.]html`; domains and email
-    addresses are treated the same way. Other words do not change. Neither do bare IP addresses:
-    programs do not turn them into links, and people search for them. `refang` reverses the change.
+    addresses are treated the same way. Other words do not change. Bare IP addresses do not change
+    either, because programs do not turn them into links and people search for them. `refang`
+    reverses the change.
     """
     return _WORD.sub(lambda found: _defang_word(found[0]), text)
 
@@ -50,8 +51,9 @@ def _is_clickable(word: str) -> bool:
 def refang(text: str) -> str:
     """Return `text` with all defanged addresses restored; other text does not change.
 
-    Restores the schemes `hxxp`, `meow` and `fxp`, dots after a backslash, and `.`, `:`, `::`,
-    `://`, `@`, `dot` and `at` in any kind of brackets, with or without spaces around them.
+    This function restores the schemes `hxxp`, `meow` and `fxp` and dots after a backslash. In any
+    kind of brackets, it also restores `.`, `:`, `::`, `://`, `@`, `dot` and `at`, with or without
+    spaces around them.
     """
     return " ".join(map(refang_word, join_defanged(text).split(" ")))
 

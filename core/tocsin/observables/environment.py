@@ -85,17 +85,17 @@ class Environment:
 
     @property
     def names_networks(self) -> bool:
-        """Whether internal networks are configured. If not, private networks count as internal."""
+        """Whether internal networks are configured; if not, private networks count as internal."""
         return "internal_networks" in self.settings.model_fields_set
 
     def is_internal(self, entity: Entity) -> bool:
         """Return whether the entity belongs to the organization, based on its value.
 
-        The answer depends on the IP address, host or domain itself, on the host in a URL, or on the
-        domain after the `@` in an email address, mailbox or user. Other entities are never
-        internal. An address is internal if it is in an internal network. A name is internal if it
-        is an internal domain or below one, does not contain a dot, or ends in a suffix for private
-        networks, such as `.local` or `.internal`.
+        For a URL, the result depends on the URL's host. For an email address, mailbox or user, it
+        depends on the domain after the `@`. IP addresses, hosts and domains are checked as they
+        are. Other entities are never internal. An address is internal if it is in an internal
+        network. A name is internal if it is an internal domain or below one, does not contain a
+        dot, or ends in a suffix for private networks, such as `.local` or `.internal`.
         """
         place = _find_host(entity)
         if place is None:

@@ -31,7 +31,7 @@ class EntityPattern:
 
     @classmethod
     def parse(cls, text: str, kinds: Iterable[EntityKind] = _NAMES) -> EntityPattern:
-        """Parse a pattern; `kinds` says which kinds names with wildcards can match.
+        """Parse a pattern; a name with wildcards matches only entities of these `kinds`.
 
         A pattern is a network (`198.51.100.0/24`, `2001:db8::/32`, with or without host bits), a
         range (`198.51.100.1-198.51.100.9`, `198.51.100.1-9`), an address that ends in wildcards

@@ -28,9 +28,9 @@ _TRIM = "()[]{}*!?.,;:"
 
 
 def find_observables(text: str, limit: int = DEFAULT_LIMIT) -> Observables:
-    """Return the entities and techniques in a text, at most `limit`; they can be defanged.
+    """Return at most `limit` entities and techniques in a text, including defanged ones.
 
-    The time that this takes is proportional to the length of the text.
+    The running time is proportional to the length of the text.
     """
     collection = ObservableCollector(limit)
     collect_from_text(text, collection)

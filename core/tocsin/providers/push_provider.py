@@ -95,8 +95,8 @@ class PushProvider(Provider[S]):
     async def receive(self, request: PushRequest) -> AsyncGenerator[Received, None]:
         """Authenticate a request and yield its incidents.
 
-        If neither the token nor the signature is valid, raises `CredentialsRefused` before the body
-        is parsed. Exceptions from `unpack` propagate.
+        Raises `CredentialsRefused` before the body is parsed if neither the token nor the signature
+        is valid. Exceptions from `unpack` propagate.
         """
         if not (self._shows_token(request.headers) or self._is_signed(request)):
             raise CredentialsRefused(_REFUSED)

@@ -42,8 +42,8 @@ class WindowedProvider(Provider[S]):
     records and skips a record that it has already returned with the same content.
 
     If two reads in a row fail with `Broken`, the next read splits the window until it finds the
-    seconds that cannot be read. If other seconds can be read, the provider reports the failing ones
-    as lost and continues. Tocsin retries lost seconds later, as a backfill.
+    seconds that cannot be read. If the provider can read other seconds, it reports the unreadable
+    seconds as lost and continues. Tocsin retries lost seconds later, as a backfill.
     """
 
     class Settings(Provider.Settings):
@@ -124,9 +124,9 @@ class WindowedProvider(Provider[S]):
     def longest_window(self, stream: str) -> timedelta | None:  # noqa: ARG002
         """Return how much time one query can cover in addition to `overlap`; None for no limit.
 
-        With None, one query covers the whole time since the previous read, even after an outage.
-        Return None only if the API can page through any number of records, and if one long query
-        does not cost the SIEM more than several short ones.
+        If this method returns None, one query covers the whole time since the previous read, even
+        after a long outage. Return None only if the API can page through any number of records and
+        one long query costs the SIEM no more than several short ones.
         """
         longest: timedelta = self.settings.longest_window
         return longest

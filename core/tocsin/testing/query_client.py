@@ -59,12 +59,12 @@ class ScriptedQueryClient(QueryScript):
 
     @property
     def elapsed(self) -> timedelta:
-        """How long the run had taken by its last step."""
+        """The time from the start of the run to its last step."""
         return len(self.asked) * self.each_takes
 
     @property
     def references(self) -> set[str]:
-        """The references that a report can cite: the steps and the incidents in their results."""
+        """The references that a report can cite: steps, and incidents in the steps' results."""
         steps = {step.reference for step in self.steps}
         contents = (step.answered.content for step in self.steps if step.answered)
         return steps | {
@@ -72,13 +72,13 @@ class ScriptedQueryClient(QueryScript):
         }
 
     def replay(self) -> ScriptedQueryClient:
-        """Return a client that replays this run; it raises AssertionError for anything else."""
+        """Return a client that replays this run and raises AssertionError if a step differs."""
         client = ScriptedQueryClient(each_takes=self.each_takes, steps_before=self.steps_before)
         client._recorded = tuple(self.steps)
         return client
 
     def check(self) -> None:
-        """Raise AssertionError if a question was forbidden or a replay is incomplete.
+        """Raise AssertionError if the client rejected a step or a replay ended too early.
 
         Call this method after the run, because the investigator might have caught the error that
         the client raised during the run.

@@ -25,13 +25,13 @@ class RemoteObject:
     id: str
     """The ID that receipts contain as `remote_id`."""
     observables: Sequence[str] = ()
-    """The values of the observables. A value that was added twice occurs twice."""
+    """The values of the observables. If a value was added twice, the list contains it twice."""
     notes: Sequence[str] = ()
     is_open: bool = True
 
 
 class ReceiverSimulator(VendorApi):
-    """A simulated receiver, whose API `async with` serves at `url`."""
+    """A simulated receiver; `async with` serves its API at `url`."""
 
     search_delay: ClassVar[timedelta] = timedelta(0)
     """How long it takes until a search finds a new object; see `is_searchable`."""
@@ -67,7 +67,7 @@ class ReceiverSimulator(VendorApi):
     # used by tests
 
     def fail(self, fault: Fault, *, after: int = 0) -> None:
-        """Make the next request fail, or the one that comes after `after` other requests."""
+        """Skip `after` requests, then make the next one fail."""
         self._faults[len(self.requests) + after] = fault
 
     def heal(self) -> None:

@@ -59,9 +59,9 @@ class Scenario:
     """A sequence of changes in a SIEM, beginning at `start`.
 
     The same seed produces the same sequence. Incidents appear, change, escalate, close and merge.
-    Some arrive in bursts with the same timestamp, some become visible late, some get their entities
-    later, and some are malformed. Some titles and IDs are hostile. The attribute `mishaps` lists
-    the faults.
+    Some incidents arrive in bursts with the same timestamp, some become visible late, some get
+    their entities later, and some are malformed. Some titles and IDs are hostile. The attribute
+    `mishaps` lists the faults.
     """
 
     def __init__(

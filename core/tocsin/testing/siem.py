@@ -73,7 +73,7 @@ class Siem:
         return self.clock.now() + self.skew
 
     def put(self, case: Case) -> Case:
-        """Store a new version, given in true time, and return it with the SIEM's times.
+        """Convert a new version's times to the SIEM's clock, store the version and return it.
 
         The version never gets an earlier time than the previous one, even if the SIEM's clock was
         set back.
@@ -136,7 +136,7 @@ class Siem:
         return [self._as_shown(version, now) for version in shown]
 
     def log(self, log_event: LogEvent) -> LogEvent:
-        """Store a log event, given in true time, and return it with the SIEM's time."""
+        """Convert a log event's time to the SIEM's clock, store the event and return it."""
         kept = replace(log_event, occurred_at=log_event.occurred_at + self.skew)
         insort(self._log, kept, key=_occurred_at)
         return kept

@@ -41,7 +41,7 @@ class _PageToken:
 
 
 class Simulator(VendorApi):
-    """A simulated SIEM, whose API `async with` serves at `url`."""
+    """A simulated SIEM; `async with` serves its API at `url`."""
 
     most_per_page: ClassVar[int] = 100
     """The vendor's page limit, which applies even if a client requests more records."""
@@ -137,7 +137,7 @@ class Simulator(VendorApi):
         return case
 
     def show(self, case: Case) -> dict[str, Any]:
-        """Return an incident as the API shows it; malformed cases become unreadable."""
+        """Return an incident as the API shows it; corrupt the record if the case is malformed."""
         record = self.render(case)
         return _corrupt(record) if case.malformed else record
 
@@ -150,7 +150,7 @@ class Simulator(VendorApi):
         return page[: len(page) // 2] if self._takes(Fault.PARTIAL) else page
 
     def show_log_event(self, log_event: LogEvent) -> dict[str, Any]:
-        """Return a log event as the API shows it; malformed events become unreadable."""
+        """Return a log event as the API shows it; corrupt the record if the event is malformed."""
         record = self.render_log_event(log_event)
         return _corrupt(record) if log_event.malformed else record
 

@@ -79,7 +79,7 @@ class VendorApi(ABC):
         """
 
     def refuse(self, refusal: ErrorResponse) -> web.Response:
-        """Return the vendor's response to a request that the API refuses or that fails.
+        """Return the error response that the vendor's API sends when it refuses a request or fails.
 
         By default, the response has the status, the reason as JSON and `refusal.headers`. Override
         this method if the API reports errors in another form, such as `200` with `{"error": ...}`.

@@ -75,7 +75,7 @@ class CapabilityRules(HttpConformance):
 
     @rule
     async def test_refused_details_lose_no_incident(self) -> None:
-        """If the SIEM refuses the details of an incident, all incidents still arrive.
+        """All incidents arrive even if the SIEM refuses to return the details of one of them.
 
         Details can be deleted or restricted. If the provider repeated the request until it
         succeeds, no further incidents would arrive.
@@ -132,7 +132,7 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_continues_after_any_page(self) -> None:
         """In a new process, `backfill` continues from its stored position.
 
-        A backfill can cover weeks and take so long that processes restart meanwhile.
+        A backfill can cover weeks, and processes can restart before it finishes.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             window, inside, _ = _past_window(self, harness)
@@ -148,7 +148,8 @@ class CapabilityRules(HttpConformance):
     async def test_a_backfill_does_not_affect_reads(self) -> None:
         """A backfill does not affect regular reads.
 
-        If a backfill moved the regular position or kept state, it would cause a new gap.
+        A backfill that moved the position of regular reads, or that kept state in the provider,
+        would cause a new gap.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             await harness.arrive()

@@ -67,7 +67,7 @@ class ChannelEvents:
     def completed(
         self, *related: str, also: Sequence[str] = (), title: str = REPORT_TITLE
     ) -> Event:
-        """Return the event for a completed investigation that is related to these subjects.
+        """Return the event for a completed investigation that concerns the subjects in `related`.
 
         The report rates these addresses as malicious: the incident's first address, one new
         address, and the addresses in `also`.

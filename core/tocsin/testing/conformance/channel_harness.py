@@ -121,14 +121,14 @@ class EventChannelSuite(ChannelSuite):
     """Base of the rules for channels that send each event in a request."""
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the receiver's routes; by default, it responds to every request with `{}`."""
+        """Return the receiver's routes; by default, every request gets the response `{}`."""
         return [web.route("*", "/{path:.*}", _accept)]
 
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
-        """Return the receiver's response to a request that it refuses, in the receiver's format.
+        """Return the error response that the receiver sends when it refuses a request.
 
-        Override this method if the receiver reports errors with status 200. By default, an error is
-        only a status.
+        Override this method if the receiver reports errors with status 200. By default, the
+        response contains the status and, as JSON, the reason.
         """
         return None
 

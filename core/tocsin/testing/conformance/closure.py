@@ -16,7 +16,7 @@ class ClosureRules(ObjectChannelSuite):
 
     @rule
     async def test_nothing_is_closed_by_default(self) -> None:
-        """No object is closed unless an operator has configured this.
+        """Tocsin closes objects only if an operator has configured it to do so.
 
         Analysts decide whether a case is finished.
         """
@@ -47,7 +47,7 @@ class ClosureRules(ObjectChannelSuite):
 
     @rule
     async def test_recovered_failures_are_closed_on_request(self) -> None:
-        """With `close_recovered`, a completed run closes the object with its schedule's failures.
+        """With `close_recovered`, a completed run closes the object for its schedule's failures.
 
         The failure is resolved. The next failure creates a new object.
         """
@@ -77,7 +77,7 @@ class ClosureRules(ObjectChannelSuite):
     async def test_closed_objects_are_not_closed_again(self) -> None:
         """An object that is already closed is not closed again.
 
-        A second request would overwrite the reason that a person gave.
+        A second request to close the object would overwrite the reason that a person gave.
         """
         for recovered in (False, True):
             async with self.harness() as harness:

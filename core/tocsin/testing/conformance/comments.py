@@ -82,8 +82,7 @@ class CommentRules(HttpConformance):
 
     @rule
     async def test_another_key_is_another_comment(self) -> None:
-        """Each key gets its own comment, even if keys start with the same characters or texts are
-        equal.
+        """Comments with different keys stay separate, even if their keys or texts look alike.
 
         Otherwise, the result of a later investigation would be missing.
         """

@@ -53,7 +53,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_the_future_is_not_covered(self) -> None:
-        """`covered` never ends after the time of the read, and later reads advance its end.
+        """`covered` ends no later than the time of the read, and later reads move its end forward.
 
         If an interval ended later than the read, incidents that appear after the read would count
         as read.
@@ -72,7 +72,7 @@ class CoverageRules(HttpConformance):
 
     @rule
     async def test_a_version_has_the_siems_time_of_change(self) -> None:
-        """`changed_at` is when the SIEM changed the incident, with a time zone.
+        """`changed_at` is the time of the incident's last change in the SIEM and has a time zone.
 
         `changed_at` determines which version is newer. If it were the time of the read, the version
         that is read last would always count as newer.
@@ -96,8 +96,8 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_ahead_is_read(self) -> None:
         """All changes arrive promptly from a SIEM whose clock is five minutes ahead.
 
-        By the local clock, this SIEM's times are in the future. A provider that relies on the local
-        clock would delay or lose the changes.
+        According to the local clock, this SIEM's times are in the future. A provider that relies on
+        the local clock would delay or lose the changes.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = _SKEW
@@ -111,8 +111,8 @@ class CoverageRules(HttpConformance):
     async def test_a_siem_whose_clock_is_behind_is_read(self) -> None:
         """All changes arrive from a SIEM whose clock is five minutes behind.
 
-        By the local clock, a new change in this SIEM is already five minutes old, so it can belong
-        to an interval that was already read.
+        According to the local clock, a change in this SIEM is five minutes old as soon as it
+        happens, so it can belong to an interval that has already been read.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.siem.skew = -_SKEW

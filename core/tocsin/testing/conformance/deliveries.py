@@ -137,8 +137,7 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_failures_after_a_closed_object_create_another(self) -> None:
-        """If a person closes the object with a schedule's failures, the next failure creates a new
-        one.
+        """If a person closes the object for a schedule's failures, the next one creates another.
 
         People do not read closed objects.
         """
@@ -157,7 +156,7 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_a_late_attempt_creates_no_duplicate(self) -> None:
-        """Even if an attempt started late and its result is unknown, no second object is created.
+        """An attempt that starts late and whose result is unknown never leads to a second object.
 
         A node can start an attempt long after it has claimed the delivery, and the receiver's
         search finds new objects only after a delay.

@@ -37,7 +37,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_throttling_is_waited_out(self) -> None:
-        """A 429 response raises `TryLater` with `throttled` and the delay in Retry-After.
+        """A 429 response raises `TryLater` with `throttled=True` and the delay from Retry-After.
 
         After such an error, Tocsin does not send any of the enricher's requests until the delay has
         passed.
@@ -56,7 +56,7 @@ class EnricherFailureRules(EnricherSuite):
     async def test_refused_credentials_raise(self) -> None:
         """A 401 response raises `CredentialsRefused`.
 
-        An operator must fix the credentials. Until then, Tocsin does not send further requests.
+        Tocsin does not send further requests until an operator fixes the credentials.
         """
         async with self.served_harness() as harness:
             for shape in self._shapes(harness):
@@ -89,8 +89,7 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_a_body_that_is_not_json_raises(self) -> None:
-        """HTML, an empty body or a truncated response with status 200 raises `Broken` or
-        `TryLater`.
+        """A 200 response that is HTML, empty or truncated raises `Broken` or `TryLater`.
 
         Proxies send such responses, for example login pages. If a response counted as "no data",
         entities would look harmless.

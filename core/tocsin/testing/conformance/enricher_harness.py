@@ -60,10 +60,10 @@ class EnricherSuite(EventLoopRules):
         return ()
 
     def refuse(self, refusal: ErrorResponse) -> web.Response | None:  # noqa: ARG002 - for overrides
-        """Return the server's response to a request that it refuses, in the server's format.
+        """Return the error response that the server sends when it refuses a request.
 
-        Override this method if the source reports errors with status 200. By default, an error is
-        only a status.
+        Override this method if the source reports errors with status 200. By default, the response
+        contains the status and, as JSON, the reason.
         """
         return None
 
@@ -78,7 +78,7 @@ class EnricherSuite(EventLoopRules):
             await harness.enricher.check()
 
     def served_harness(self) -> EnricherHarness:
-        """Return a harness for the enricher; skip the rule if it does not send requests."""
+        """Return a harness for the enricher; skip the rule if the enricher sends no requests."""
         return self.harness() if self.routes() else does_not_apply("the enricher sends no requests")
 
 

@@ -66,10 +66,9 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_results_are_in_the_requested_order(self) -> None:
-        """The enricher returns enrichments only for requested entities, once each, in the requested
-        order.
+        """Enrichments are only for requested entities, at most one each, in the requested order.
 
-        Tocsin discards all others, and a replay must get them in the same order.
+        Tocsin discards all other enrichments. A replay must get the enrichments in the same order.
         """
         async with self.harness() as harness:
             for requested in (self._mixed, self._mixed[::-1]):
@@ -143,7 +142,7 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_a_member_of_another_type_is_handled(self) -> None:
-        """A response member of an unexpected type is ignored, or raises `Broken`.
+        """If a response member has an unexpected type, the enricher ignores it or raises `Broken`.
 
         Vendors change types between versions. Tocsin logs any other exception as a bug in the
         enricher.

@@ -59,8 +59,8 @@ class EventContentRules(ObjectChannelSuite):
     async def test_malicious_entities_become_observables(self) -> None:
         """Entities that a report rates as malicious become observables; other entities do not.
 
-        Analysts block listed entities. If the receiver does not have observables, the note lists
-        these entities.
+        Analysts block listed entities. If the receiver does not support observables, the note lists
+        the malicious entities instead.
         """
         async with self.harness() as harness:
             await harness.bring(harness.alert())

@@ -77,7 +77,7 @@ class EventDeliveryRules(EventChannelSuite):
 
     @rule
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
-        """A 429 response raises `TryLater` with `throttled` and the requested delay.
+        """A 429 response raises `TryLater` with `throttled=True` and the delay from Retry-After.
 
         After such an error, all deliveries to the receiver wait, not just this one.
         """
@@ -95,7 +95,8 @@ class EventDeliveryRules(EventChannelSuite):
     async def test_a_failing_receiver_is_retried(self) -> None:
         """A 5xx response or a broken connection raises `TryLater` or `Broken`, never `Refused`.
 
-        A receiver might only be restarting, and Tocsin never sends a refused event again.
+        The receiver might just be restarting. After `Refused`, Tocsin would never send the event
+        again.
         """
         async with self.harness() as harness:
             for shape in self._shapes(harness):

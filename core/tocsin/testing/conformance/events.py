@@ -90,7 +90,7 @@ class EventRules(Conformance):
     async def test_events_outside_the_window_are_left_out(self) -> None:
         """`events` includes the window's start and excludes its end.
 
-        Between them, adjacent windows must return each event exactly once.
+        Two adjacent windows together must return each event exactly once.
         """
         async with self.harness() as harness:
             harness.clock.advance(microseconds=-harness.clock.now().microsecond)
@@ -212,8 +212,8 @@ class HttpEventRules(HttpConformance):
     async def test_an_unreachable_siem_fails_event_searches(self) -> None:
         """`events` raises `TryLater` if the SIEM is unreachable.
 
-        If a report lists a gap, analysts repeat the investigation. If events are missing without a
-        gap, they trust the report.
+        If a report lists a gap, analysts repeat the investigation. If events are missing but the
+        report does not list a gap, analysts trust the report.
         """
         async with self.harness() as harness:
             _log_events(self, harness, 30)

@@ -106,14 +106,14 @@ class FailureRules(HttpConformance):
         """A 200 response with an HTML login page raises an error, and no data is missing after the
         SIEM recovers.
 
-        Proxies send a login page after a session ends. If the page counted as an empty list, no
-        more incidents would arrive, without any error.
+        Proxies send a login page after a session ends. If the provider treated the page as an empty
+        list, incidents would stop arriving without any error.
         """
         await self._expect_recovery(Fault.LOGIN_PAGE, PluginFailure)
 
     @rule
     async def test_a_partial_response_is_an_error(self) -> None:
-        """A 206 response raises an error, and no data is missing once the SIEM responds completely.
+        """A 206 response raises an error, and no data is missing once responses are complete again.
 
         Status 206 means that some nodes of the SIEM did not respond, so their incidents are
         missing.
@@ -165,8 +165,7 @@ class FailureRules(HttpConformance):
         """A 403 response raises `CredentialsRefused` or another `Refused`, and reading resumes once
         the cause is fixed.
 
-        An operator must fix the cause. Until then, the provider must not flood the SIEM with
-        requests.
+        Until an operator fixes the cause, the provider must not flood the SIEM with requests.
         """
         await self._expect_recovery(Fault.FORBIDDEN, Refused)
 

@@ -39,14 +39,14 @@ class FileConformance(Conformance):
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
     def rotate(self, path: Path) -> Path:
-        """Rotate the file as the program that writes it does, and return its new path.
+        """Rotate the file like the program that writes it, and return the file's new path.
 
         By default, adds the suffix `.1`.
         """
         return path.rename(path.with_name(f"{path.name}.1"))
 
     def compress(self, path: Path) -> Path:
-        """Compress a rotated file as the program that writes it does, and return its new path.
+        """Compress a rotated file like the program that writes it, and return the file's new path.
 
         By default, uses gzip.
         """

@@ -40,7 +40,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_an_incomplete_line_waits(self) -> None:
-        """An incomplete last line waits until it is complete.
+        """An incomplete last line is not read until it is complete.
 
         Programs write in blocks, so an incomplete line is not an error: the rest follows later.
         """
@@ -138,7 +138,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_a_copied_and_truncated_file_is_followed(self) -> None:
-        """A file that is copied and truncated is followed without gaps or repetition.
+        """If a file is copied and then truncated, each of its lines still arrives exactly once.
 
         This is how logrotate rotates files with the option `copytruncate`, for programs that never
         close their file.
@@ -190,9 +190,9 @@ class FileRules(FileConformance):
 
     @rule
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
-        """A page that was not stored is read again from the previous position.
+        """When a page was not stored, the next read returns its incidents again.
 
-        If the provider kept its position elsewhere, the read would skip the page.
+        A provider that keeps its own position would skip the page.
         """
         async with self.harness() as harness:
             harness.put_many(3)
@@ -233,7 +233,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_coverage_has_no_gaps(self) -> None:
-        """Each `covered` interval starts at exactly the end of the previous interval, in bytes.
+        """Each `covered` interval starts at exactly the byte at which the previous interval ends.
 
         From these intervals, Tocsin builds the coverage ledger, in which operators see that nothing
         is missing.
@@ -283,7 +283,7 @@ class FileRules(FileConformance):
 
     @rule
     async def test_check_reports_a_missing_file(self) -> None:
-        """`check` reports a missing file, and no problem if the file exists.
+        """`check` reports a missing file, but does not report a problem if the file exists.
 
         The most common mistake is a misspelled path.
         """

@@ -258,7 +258,7 @@ class Conformance(EventLoopRules):
     def malformed(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a malformed copy of a record, which cannot be mapped to an incident.
 
-        By default, replaces each value with an object.
+        The default implementation replaces each value with an object.
         """
         return {name: {"unexpected": value} for name, value in record.items()}
 

@@ -31,8 +31,8 @@ class IdentityRules(Conformance):
     async def test_the_start_time_is_constant(self) -> None:
         """A new version of an incident has the same `occurred_at`.
 
-        `occurred_at` is when the incident started. If it changed, the reports about two periods
-        could both count the incident.
+        `occurred_at` is when the incident started. If this time changed, reports about two
+        different periods could both count the incident.
         """
         async with self.harness() as harness:
             case = harness.put()

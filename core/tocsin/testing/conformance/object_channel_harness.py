@@ -48,7 +48,7 @@ class ObjectChannelSuite(ChannelSuite):
 class ObjectChannelHarness(ChannelHarness):
     """A test run of a channel; `async with` sets up the run and cleans up after it.
 
-    Like the service, `bring` repeats attempts to deliver an event until one succeeds and stores the
+    Like the service, `bring` retries a delivery until an attempt succeeds. It also stores the
     receiver's object ID for each subject.
     """
 
@@ -69,8 +69,9 @@ class ObjectChannelHarness(ChannelHarness):
         """Make one attempt and return its receipt. Raises the channel's errors.
 
         If the event's type is a `ChangeType`, calls `follow`, otherwise `deliver`. The attempt
-        starts when `waited` has passed since a node claimed the delivery. While the attempt is
-        unfinished, its recorded start is the latest possible time, as in the service.
+        starts when `waited` has passed since a node claimed the delivery. Until the attempt
+        finishes, the harness records the latest time at which the attempt can have started, as the
+        service does.
         """
         delivery = self._delivery(event)
         self._begun[event.id] = self.clock.now() + HEARTBEAT
@@ -104,7 +105,7 @@ class ObjectChannelHarness(ChannelHarness):
     async def bring(
         self, event: Event, *, remember: bool = True, waited: timedelta = timedelta(0)
     ) -> Receipt:
-        """Attempt to deliver an event until it succeeds, and return the receipt.
+        """Retry the delivery of an event until it succeeds, and return the receipt.
 
         `remember=False` simulates a node that crashes before it records the result.
         """

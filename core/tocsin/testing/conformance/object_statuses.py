@@ -25,8 +25,8 @@ class RemoteStatusRules(ObjectChannelSuite):
     async def test_statuses_are_reported(self) -> None:
         """`read_statuses` reports open and closed objects and leaves out deleted ones.
 
-        If an object is left out, Tocsin treats it as deleted and its incident as an incident
-        without a ticket.
+        If the channel leaves out an object, Tocsin assumes that someone deleted the object and that
+        its incident no longer has a ticket.
         """
         async with self.harness() as harness:
             if not _get_channel(harness).status_batch:

@@ -55,10 +55,10 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_a_page_that_was_not_stored_is_read_again(self) -> None:
-        """A page that was not stored is read again from the previous position.
+        """When a page was not stored, the next read returns its incidents again.
 
-        If the provider kept its position elsewhere, or if it relied on a SIEM that returns each
-        record only once, the read would skip the page.
+        A provider that keeps its own position would skip the page, and so would a provider that
+        relies on a SIEM that returns each record only once.
         """
         async with self.harness(most_per_page=PAGE) as harness:
             harness.put_many(3 * PAGE)
@@ -124,7 +124,7 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_later_reads_return_only_changes(self) -> None:
-        """A read long after the last read returns nothing if nothing changed.
+        """If nothing has changed, a read returns nothing, even long after the previous read.
 
         If the position never advanced, every read would return the same incidents again.
         """

@@ -152,7 +152,7 @@ class PushRequestRules(PushConformance):
 
     @rule
     async def test_check_without_problems(self) -> None:
-        """If there is no problem, `check` does not report one.
+        """`check` does not report any problem if everything works.
 
         Operators investigate every reported problem.
         """

@@ -60,7 +60,7 @@ class RateLimitRules(HttpConformance):
     async def test_only_the_guarded_client_is_used(self) -> None:
         """Every request goes through `tools.http`.
 
-        Connections that bypass it have no limits and can reach private addresses.
+        Connections that bypass `tools.http` have no limits and can reach private addresses.
         """
         async with self.harness() as harness:
             harness.put()
@@ -85,8 +85,7 @@ class RateLimitRules(HttpConformance):
 
     @rule
     async def test_a_read_can_be_cancelled(self) -> None:
-        """A read that waits for the SIEM stops immediately when it is cancelled, and it can be
-        repeated.
+        """A read that is waiting for the SIEM stops immediately when canceled and can be repeated.
 
         Otherwise, a process that shuts down would wait for the read and finally be killed.
         """

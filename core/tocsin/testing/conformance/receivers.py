@@ -50,7 +50,7 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_a_busy_receiver_is_retried_after_its_delay(self) -> None:
-        """A 429 response raises `TryLater` with `throttled` and the requested delay.
+        """A 429 response raises `TryLater` with `throttled=True` and the delay from Retry-After.
 
         After such an error, all deliveries to the receiver wait, not just this one.
         """
@@ -63,8 +63,7 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_a_broken_receiver_is_retried(self) -> None:
-        """After a 500 response, HTML or a truncated response, the channel raises an error that
-        makes Tocsin retry, never `Refused`.
+        """A response with status 500, HTML or truncated JSON raises `TryLater` or `Broken`.
 
         A proxy can return such a response, for example a login page, although the receiver has not
         accepted the event.
@@ -90,8 +89,7 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_check_of_a_working_receiver_has_no_problems(self) -> None:
-        """If the receiver works, `check` returns a `Health` without problems. It does not create
-        anything.
+        """If the receiver works, `check` returns a `Health` without problems and creates nothing.
 
         `check` runs repeatedly on production systems.
         """

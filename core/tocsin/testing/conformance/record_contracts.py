@@ -40,7 +40,7 @@ class RecordContractRules(Conformance):
 
     @rule
     async def test_the_mapping_needs_each_required_field(self) -> None:
-        """If a record lacks a required field, it is rejected or maps to a different incident.
+        """If a required field is removed, the record is rejected or its incident changes.
 
         Otherwise, the mapping does not need the field, and warnings about the missing field would
         be false alarms.

@@ -32,7 +32,7 @@ class RecordRules(Conformance):
         """Each of the vendor's severities maps to its counterpart in Tocsin, and `severity_assumed`
         is false.
 
-        Tocsin decides by the severity whether to send an alert. If it is too low, nobody is
+        The severity determines whether Tocsin sends an alert. If the severity is too low, nobody is
         alerted.
         """
         async with self.harness() as harness:
@@ -148,7 +148,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_the_start_time_is_the_siems_own(self) -> None:
-        """`occurred_at` is when the incident started according to the SIEM, with a time zone.
+        """`occurred_at` is the incident's start time according to the SIEM and has a time zone.
 
         If the provider used the time of the read instead, the start would change with each read,
         and old incidents would seem new.
@@ -167,7 +167,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_entities_are_read(self) -> None:
-        """The entities of an incident are read.
+        """The provider reads an incident's entities.
 
         Entities are where investigations and correlations start.
         """
@@ -184,8 +184,8 @@ class RecordRules(Conformance):
     async def test_declared_fields_are_filled(self) -> None:
         """In every incident, the provider sets each field that the suite lists in `fills`.
 
-        If the simulator does not render a field, the suite skips the other rules for it. Only this
-        rule then detects that the provider never sets the field.
+        If the simulator's records do not contain a field, the suite skips the other rules for that
+        field. Only this rule then detects that the provider never sets the field.
         """
         if unknown := sorted(set(self.fills) - {field.name for field in fields(Incident)}):
             raise RuleViolation(f"`fills` has {', '.join(unknown)}, which no incident has")

@@ -80,7 +80,7 @@ def does_not_apply(reason: str) -> NoReturn:
 
 
 def exempt(reason: str) -> Callable[[object], None]:
-    """Return a replacement for a rule that does not apply, so that pytest skips it with the reason.
+    """Return a test that pytest skips with this reason, to replace a rule that does not apply.
 
     ::
 

@@ -80,7 +80,7 @@ class ScenarioSuite(ObjectChannelSuite):
     slow."""
 
     async def count_steps(self, story: ChannelScenario) -> tuple[int, list[ObjectShape]]:
-        """Return how many requests a scenario's event takes, and the resulting objects."""
+        """Return the number of requests for a scenario's event, and the resulting objects."""
         async with self.harness() as harness:
             event = await story(harness)
             before = len(harness.simulator.requests)

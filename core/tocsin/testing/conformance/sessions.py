@@ -82,7 +82,7 @@ class SessionRules(HttpConformance):
 
     @rule
     async def test_check_without_problems(self) -> None:
-        """If there is no problem, `check` does not report one.
+        """`check` does not report any problem if everything works.
 
         Operators investigate every reported problem.
         """

@@ -27,7 +27,7 @@ class StatusRules(HttpConformance):
         """`set_status` changes only the incident's status and does not change other incidents.
 
         Analysts edit the other fields, and Tocsin must not overwrite their changes. A wrong status
-        moves an incident out of their queue.
+        moves an incident out of the analysts' queue.
         """
         async with self.harness() as harness:
             self._sets()

@@ -38,8 +38,8 @@ class TextRules(Conformance):
         """An incident arrives even if its title contains NUL, markup, commands or text in any
         writing system.
 
-        Attackers can influence titles. If the incident were rejected, they could hide incidents in
-        this way.
+        Attackers can influence titles. If such incidents were rejected, attackers could use titles
+        to hide incidents.
         """
         async with self.harness() as harness:
             cases = [harness.put(title=title, description=title) for title in HOSTILE]
@@ -51,8 +51,8 @@ class TextRules(Conformance):
     async def test_long_text_is_read(self) -> None:
         """An incident arrives even if its title has a hundred thousand characters.
 
-        Attackers can influence titles. If the incident were rejected, they could hide incidents in
-        this way.
+        Attackers can influence titles. If such incidents were rejected, attackers could use titles
+        to hide incidents.
         """
         async with self.harness() as harness:
             case, after = harness.put(title=_LONGEST), harness.put()
@@ -86,7 +86,7 @@ class TextRules(Conformance):
 
     @rule
     async def test_unknown_members_are_ignored(self) -> None:
-        """A record with unknown members is read.
+        """A record is read even if it contains members that the provider does not know.
 
         Vendors add members in new versions without notice.
         """
@@ -118,8 +118,7 @@ class TextRules(Conformance):
 
     @rule
     async def test_members_of_another_type_do_not_stop_the_feed(self) -> None:
-        """A record with a member of an unexpected type is read or rejected, and all other records
-        are read.
+        """If a member has an unexpected type, only its record can be rejected; all others are read.
 
         Otherwise, one malformed record would block all records after it.
         """

@@ -61,8 +61,7 @@ class TimeRules(Conformance):
 
     @rule
     async def test_odd_numeric_times_are_handled(self) -> None:
-        """A record whose times are numbers in another unit or special values such as 0 is read or
-        rejected.
+        """If a record's times have another unit or special values, the record is read or rejected.
 
         Vendors change from seconds to milliseconds, and write 0 or the largest number for "never".
         Such a time must not keep other incidents from arriving.
