@@ -20,7 +20,7 @@ class ClusterSettings(ApiSettings):
     password: SecretStr | None = Field(default=None, description="The user's password.")
     token: SecretStr | None = Field(
         default=None,
-        description="The bearer token (JWT) with which Tocsin signs in. Use it instead of "
+        description="The bearer token (JWT) with which Tocsin signs in. Set `token` instead of "
         "`username` and `password`.",
     )
 
