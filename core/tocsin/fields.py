@@ -113,7 +113,8 @@ ServerUrl = Annotated[
     _OwnServer(),
     WithJsonSchema({"type": "string", "examples": ["https://siem.example.com"]}),
 ]
-"""A server's URL. All plugins except channels can reach it, even at a private address."""
+"""A server's URL. All plugins except channels can reach this server even if its address is
+private."""
 
 _SECRET_NAME = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _REFERENCE = 'use { env = "NAME" } or { file = "path" }'

@@ -28,8 +28,8 @@ _MOST_DIGITS = 12
 def decode_webhook_key(text: str, prefix: str, lengths: Container[int], expected: str) -> bytes:
     """Return the bytes of a Standard Webhooks key.
 
-    The prefix and the base64 padding are optional. Raises ValueError if the key is invalid; the
-    message contains `expected`, which describes a valid key, but not the key itself.
+    The prefix and the base64 padding are optional. Raises ValueError if the key is invalid. The
+    message contains `expected`, which describes a valid key. It does not contain the key itself.
     """
     digits = text.removeprefix(prefix).rstrip("=")
     try:

@@ -17,9 +17,9 @@ StatusInterval = Annotated[
         default=None,
         ge=timedelta(seconds=30),
         le=timedelta(days=1),
-        description="How often, from 30s to 1d, Tocsin reads the statuses of existing objects, so "
-        "that it can list objects that do not match their incidents. By default, Tocsin does not "
-        "read statuses.",
+        description="How often Tocsin reads the statuses of existing objects. It then lists the "
+        "objects whose statuses do not match their incidents. The interval is 30s to 1d. By "
+        "default, Tocsin does not read statuses.",
     ),
 ]
 """The setting `status_interval`, for channels that implement `read_statuses`."""

@@ -168,9 +168,9 @@ class Channel(Configurable[S], ABC):
     def gathering(self) -> timedelta | None:
         """How long to collect deliveries for one message; None if deliveries do not wait.
 
-        This time divides each day into intervals, the first of which starts at midnight UTC.
-        Deliveries wait in the queue until the end of their interval. Tocsin then passes them to the
-        channel concurrently, `concurrency` at a time. Retries follow their own schedule, but Tocsin
+        Tocsin divides each day into intervals of this length, starting at midnight UTC. Deliveries
+        wait in the queue until the end of their interval. Tocsin then passes them to the channel
+        concurrently, `concurrency` at a time. Retries follow their own schedule, but Tocsin
         collects them for up to a minute.
         """
         return None

@@ -20,8 +20,8 @@ T = TypeVar("T")
 class QueryClient(Protocol):
     """Interface for questions and conclusions, which Tocsin records as steps in a session's ledger.
 
-    If a node was killed or a run is being replayed, the ledger already contains some steps. For
-    these steps, a call returns the recorded result without querying a source.
+    If a node was killed or a run is being replayed, the ledger already contains some steps. When a
+    call repeats one of these steps, it returns the recorded result without querying a source.
     """
 
     @property

@@ -50,7 +50,7 @@ class PushRequest:
 class Capability(StrEnum):
     """Optional capabilities of providers.
 
-    A provider has a capability if it overrides the method listed for it.
+    A provider has a capability if it overrides the method that is listed for the capability.
     """
 
     REFRESH = "refresh"
@@ -83,7 +83,7 @@ class Provider(Configurable[S], ABC):
     """Base class for providers, which connect to SIEMs.
 
     Tocsin creates one instance for each table [providers.<name>]. Only one node at a time reads
-    from a provider. It reads the provider's streams one after another.
+    from a provider. This node reads the provider's streams one after another.
 
     All methods run in the node's event loop and must not block it. Use `await`, and use
     `asyncio.to_thread` for calls that block or compute for more than a few milliseconds.
@@ -105,8 +105,8 @@ class Provider(Configurable[S], ABC):
         )
         alert_on_escalation: bool = Field(
             default=False,
-            description="Whether to also send an alert when an incident's severity rises to "
-            "Medium or higher, if it was lower when Tocsin first saw the incident.",
+            description="Whether to also send an alert when an incident's severity rises to Medium "
+            "or higher after Tocsin first saw the incident with a lower severity.",
         )
         alert_when_first_seen_closed: bool = Field(
             default=True,
@@ -258,7 +258,7 @@ class Provider(Configurable[S], ABC):
         """
 
     def note_shapes(self, kind: str, records: Sequence[Mapping[str, Any]]) -> None:
-        """Note the fields of raw records from the SIEM, and the types of these fields.
+        """Record which fields the SIEM's raw records have, and the types of these fields.
 
         `kind` is a key in `record_contracts`; other kinds are ignored. Call this method for each
         page of new records. `WindowedProvider` calls it for the records from `list_changes`.

@@ -85,9 +85,9 @@ class Sockets(Protocol):
     ) -> socket.socket:
         """Return a connected non-blocking socket, which the caller closes.
 
-        Set `plain` if you do not start TLS on the socket. Tocsin then allows a public address only
-        if it is inside `allow_networks`. Raises `Misconfigured` if the address is not allowed, and
-        `TryLater` if nothing responds.
+        Set `plain` if you do not start TLS on the socket. Without TLS, Tocsin allows a public
+        address only if the address is inside `allow_networks`. Raises `Misconfigured` if the
+        address is not allowed, and `TryLater` if nothing responds.
         """
         ...
 

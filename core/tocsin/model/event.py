@@ -23,7 +23,7 @@ class EventType(Vocabulary):
 
 
 class ChangeType(Vocabulary):
-    """Changes that plugins and destinations can follow.
+    """Types of changes to which plugins and destinations can react.
 
     Tocsin queues changes in the same way as events but does not send an envelope for them.
     """
@@ -95,14 +95,14 @@ class Event:
     def template_type(self) -> EventType:
         """The event type whose templates render the event.
 
-        This type differs from `event_type` only for changes.
+        For a change, this type differs from `event_type`; otherwise, the two are the same.
         """
         kind = self.event_type
         return kind.template_type if isinstance(kind, ChangeType) else kind
 
     @property
     def key(self) -> str:
-        """A globally unique name of the subject, across Tocsin installations.
+        """A name for the subject that is unique across all Tocsin installations.
 
         Incident numbers restart with each database, so an incident's key combines the host of the
         public URL, the provider, and the SIEM's ID. For sessions and schedules, the key is the

@@ -44,9 +44,9 @@ class Incident:
     """The current version of a case, alert or offense in a provider's SIEM.
 
     Whenever the incident changes, the provider returns it again with the same `external_id`. Tocsin
-    keeps the latest version, but with the entities, alerts, techniques and tactics of all versions,
-    and with the earliest `occurred_at`. A provider therefore does not need to repeat the entities
-    and alerts of earlier versions.
+    stores the latest version. It also keeps the earliest `occurred_at` and the entities, alerts,
+    techniques and tactics of all earlier versions. A provider therefore does not need to repeat the
+    entities and alerts of earlier versions.
     """
 
     external_id: str

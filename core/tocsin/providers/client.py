@@ -129,8 +129,8 @@ _MAX_PATH = 80
 class ApiSettings(PluginSettings):
     """Settings for clients of an HTTP API.
 
-    In the list of base classes, put your plugin's kind of settings before `ApiSettings`, such as
-    `WindowedProvider.Settings`.
+    In the list of base classes, put the settings class of your plugin's base class, such as
+    `WindowedProvider.Settings`, before `ApiSettings`.
     """
 
     url: ServerUrl = Field(description="The API's base URL, such as https://siem.example.com.")

@@ -33,9 +33,9 @@ S = TypeVar("S", bound="PushProvider.Settings", default=Any)
 class PushProvider(Provider[S]):
     """Base class for providers that receive pushed incidents; implement `unpack`.
 
-    A signature is valid for five minutes before and after its timestamp. During this time, an
-    attacker can replay an intercepted request. This does not create a second incident, because
-    Tocsin identifies incidents by their IDs.
+    A signature is valid for five minutes before and after its timestamp. During these ten minutes,
+    an attacker can replay an intercepted request. The replay does not create a second incident,
+    because Tocsin identifies incidents by their IDs.
     """
 
     class Settings(Provider.Settings):
@@ -43,8 +43,8 @@ class PushProvider(Provider[S]):
 
         token: SecretStr | None = Field(
             default=None,
-            description="The token that senders use, with at least 16 characters. They send it as "
-            "`Authorization: Bearer <token>` or as the password in `Authorization: "
+            description="The token that senders use, with at least 16 characters. Senders send the "
+            "token as `Authorization: Bearer <token>` or as the password in `Authorization: "
             "Basic`.",
         )
         secret: SecretStr | None = Field(

@@ -132,7 +132,7 @@ class WindowedProvider(Provider[S]):
         return longest
 
     async def complete(self, incident: Incident, record: Mapping[str, Json]) -> Incident:  # noqa: ARG002
-        """Return the incident with details that are not in the list, such as its entities.
+        """Return the incident with details that the SIEM's list lacks, such as entities.
 
         Tocsin calls this method only for new versions of incidents. After `TryLater` or
         `Misconfigured`, the read ends, and the next read continues with this incident. After any

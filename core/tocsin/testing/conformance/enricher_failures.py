@@ -111,7 +111,8 @@ class EnricherFailureRules(EnricherSuite):
     async def test_an_unreachable_server_is_temporary(self) -> None:
         """An unreachable server raises `TryLater`.
 
-        The report then lists the gap, and a later report can still contain the enrichment.
+        After `TryLater`, the report lists a gap, and a later report can still contain the
+        enrichment.
         """
         async with self.served_harness() as harness:
             await harness.hang_up()
@@ -141,8 +142,8 @@ class EnricherFailureRules(EnricherSuite):
 
     @rule
     async def test_check_raises_for_failures(self) -> None:
-        """`check` raises `CredentialsRefused` for a 401 response, and a suitable error for a 500
-        response.
+        """`check` raises `CredentialsRefused` for a 401 response and a `PluginFailure` for a 500
+        one.
 
         Otherwise, operators would learn of a wrong key only from a gap in a report.
         """

@@ -132,7 +132,7 @@ class EventContentRules(ObjectChannelSuite):
 
     @rule
     async def test_a_report_about_two_incidents_is_added_to_both(self) -> None:
-        """A report about two incidents adds one note to the object of each.
+        """A report about two incidents adds one note to each incident's object.
 
         If people have merged the two objects in the receiver, the merged object gets one note.
         """

@@ -31,7 +31,7 @@ class ObjectChannelSuite(ChannelSuite):
 
     @property
     def keeps_observables(self) -> bool:
-        """Whether the receiver stores observables; if not, its texts mention the entities."""
+        """Whether the receiver stores observables. Otherwise, its texts name the entities."""
         return not issubclass(self.channel.Settings, TicketSettings)
 
     def harness(self, **settings: Any) -> ObjectChannelHarness:

@@ -73,8 +73,8 @@ class PositionRules(HttpConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same result, even if one provider object
-        performs both.
+        """Two reads from the same position return the same result, even by the same provider
+        object.
 
         When Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
         object would skip the page.
@@ -161,8 +161,8 @@ class PositionRules(HttpConformance):
     async def test_late_incidents_with_equal_timestamps_arrive(self) -> None:
         """An incident arrives even if it appears after another incident with the same timestamp.
 
-        If a query's bounds exclude the last timestamp or are truncated to seconds, the incident is
-        lost.
+        If a query excludes the last timestamp, or if its bounds are truncated to seconds, the
+        incident is lost.
         """
         async with self.harness() as harness:
             harness.setting("overlap")

@@ -29,8 +29,8 @@ class RecordRules(Conformance):
 
     @rule
     async def test_each_severity_is_kept(self) -> None:
-        """Each of the vendor's severities maps to its counterpart in Tocsin, and `severity_assumed`
-        is false.
+        """Each of the vendor's severities maps to the right severity, and `severity_assumed` is
+        false.
 
         The severity determines whether Tocsin sends an alert. If the severity is too low, nobody is
         alerted.
@@ -93,7 +93,7 @@ class RecordRules(Conformance):
 
     @rule
     async def test_each_status_is_kept(self) -> None:
-        """Each of the vendor's statuses maps to its counterpart in Tocsin.
+        """Each of the vendor's statuses maps to the corresponding status in Tocsin.
 
         Otherwise, an incident that is closed in the SIEM stays open in Tocsin, or vice versa.
         """

@@ -70,7 +70,7 @@ class SessionRules(HttpConformance):
     async def test_wrong_credentials_are_refused(self) -> None:
         """Wrong credentials raise `CredentialsRefused` after few requests.
 
-        Repeated attempts can lock the account, and the lock then hides the real cause.
+        Repeated attempts can lock the account. The lock then hides that the credentials are wrong.
         """
         async with self.harness() as harness:
             await harness.restart(**harness.wrong_settings())

@@ -63,10 +63,10 @@ class TextRules(Conformance):
 
     @rule
     async def test_lone_surrogates_do_not_affect_other_incidents(self) -> None:
-        """A lone surrogate in a title does not affect other incidents.
+        """A lone UTF-16 surrogate in a title does not affect other incidents.
 
         SIEMs truncate strings anywhere, even within a character. The incident with the truncated
-        title must arrive, be rejected or be recorded as lost.
+        title must not disappear: it arrives, is rejected or is recorded as lost.
         """
         async with self.harness() as harness:
             harness.put()
