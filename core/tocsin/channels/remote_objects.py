@@ -85,10 +85,9 @@ class ObjectChannel(Channel[S]):
         follow_changes: bool = Field(
             default=False,
             description="Whether Tocsin adds the reports of investigations that people start. With "
-            "`true`, Tocsin also updates a tracker's ticket when the severity changes. In "
-            "addition, it evaluates `close_when` when the severity, status or disposition changes. "
-            "To close the object together with the incident, set `close_when` to `data.status == "
-            "'Closed'`.",
+            "`true`, Tocsin also updates a tracker's ticket when the severity changes. It also "
+            "evaluates `close_when` when the severity, status or disposition changes. To close the "
+            "object with the incident, set `close_when` to `data.status == 'Closed'`.",
         )
 
         @model_validator(mode="after")
