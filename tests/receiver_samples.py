@@ -12,8 +12,9 @@ _AT = datetime(2026, 11, 21, 5, 33, 1, 123000, UTC)
 _INCIDENT: dict[str, Any] = {
     "number": 4711,
     "title": "Many failed sign-ins, then one that succeeded",
-    "description": "47 failed sign-ins of 12 users from one address within a minute, then one that "
-    "succeeded. The address was not seen before. See https://wiki.example.com/runbooks/spraying.",
+    "description": "47 failed sign-ins by 12 users from one address within a minute, then one that "
+    "succeeded. The address had not been seen before. "
+    "See https://wiki.example.com/runbooks/spraying.",
     "severity": "High",
     "status": "New",
     "provider": "cloud",
