@@ -33,8 +33,8 @@ def apply(
         bool,
         typer.Option(
             "--send-missed",
-            help="Also route events that matched no destination because you had not applied any "
-            "configuration yet.",
+            help="Also route the events that an earlier version of Tocsin handled while there were "
+            "no destinations.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -43,7 +43,7 @@ def apply(
     """Apply plugins.toml to the database and list the changes.
 
     Creates and updates the destinations and schedules that the file defines. Disables the ones that
-    you removed from the file. Deliveries to a disabled destination stay queued. With SQLite,
+    you removed from the file. Deliveries to a disabled destination stay on hold. With SQLite,
     `tocsin serve` applies the file when it starts. With PostgreSQL, Tocsin does not route events
     until you have run this command once.
     """
@@ -62,7 +62,7 @@ def apply(
         if send_missed:
             notes.append(f"missed events queued for routing: {await database.write(_send_missed)}")
         elif missed := await database.read(count_missed_events):
-            found = "events that matched no destination before a configuration was applied"
+            found = "events that an earlier version handled while there were no destinations"
             notes.append(f"{found}: {missed}; to route them, run `tocsin apply --send-missed`")
         return steps, notes
 

@@ -126,10 +126,10 @@ def list_all(as_json: AsJson = False, wide: Wide = False) -> None:
 def verify(name: Name, as_json: AsJson = False) -> None:
     """Verify that a backup is intact and can be restored.
 
-    Compares the backup with its checksums, and checks that the configured encryption key
-    matches the database in the backup.
+    Compares the backup with its checksums. Also checks that the configured encryption key matches
+    the database in the backup.
 
-    Exit status: 0 if the backup can be restored, 2 if it is damaged or a key does not match.
+    Exit status: 0 if the backup can be restored; 2 if it is damaged or a key does not match.
     """
     from tocsin.transfer import check_vault, find_backup, verify_backup
 

@@ -69,7 +69,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "destinations": CommandEntry("Manage destinations.", "destinations"),
     "suppressions": CommandEntry("Manage suppression rules.", "suppressions"),
     "backup": CommandEntry("Create, verify and restore backups.", "backup"),
-    "db": CommandEntry("Upgrade and copy the database, and show its encryption keys.", "database"),
+    "db": CommandEntry("Upgrade and copy the database, and list its encryption keys.", "database"),
     "admin": CommandEntry("Manage admin tokens, sign-in links and signing keys.", "admin"),
     "keys": CommandEntry("Manage API keys.", "keys"),
     "clients": CommandEntry("Manage API clients.", "clients"),

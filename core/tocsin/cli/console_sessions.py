@@ -59,9 +59,9 @@ def end(
 ) -> None:
     """End one console session, or all sessions of a user.
 
-    The user can sign in again. To prevent this for a person with passkeys, run `tocsin people
-    disable`. For an OpenID Connect user, remove the user's roles at the issuer. For an admin,
-    revoke all admin tokens and links with `tocsin admin revoke-all`.
+    The user can sign in again. To block a person who uses passkeys, run `tocsin people disable`. To
+    block an OpenID Connect user, remove the user's roles at the issuer. To block an admin, revoke
+    all admin tokens and links with `tocsin admin revoke-all`.
     """
     if (session is None) == (principal is None):
         raise OperatorError("use either the ID of a session or --principal")

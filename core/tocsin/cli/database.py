@@ -116,7 +116,7 @@ def record(
 
 
 app = typer.Typer(
-    no_args_is_help=True, help="Upgrade and copy the database, and show its encryption keys."
+    no_args_is_help=True, help="Upgrade and copy the database, and list its encryption keys."
 )
 
 
@@ -155,17 +155,18 @@ def copy(
         str,
         typer.Option(
             "--to",
-            help="URL of the database to copy to. It must be empty or contain an interrupted copy.",
+            help="URL of the database to copy to. This database must be empty or contain an "
+            "interrupted copy.",
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """Copy the database, such as from SQLite to PostgreSQL.
 
-    Stop all nodes that use either database first. Verifies the row count and the checksum of each
-    table in the copy. If the copy is interrupted, run the same command again to resume it. To keep
-    the password out of the process list, do not put it in the URL. Instead, set PGPASSWORD or use
-    ~/.pgpass.
+    Before you copy, stop all nodes that use either database. Verifies the row count and the
+    checksum of each table in the copy. If the copy is interrupted, run the same command again to
+    resume it. To keep the password out of the process list, do not put it in the URL. Instead, set
+    PGPASSWORD or use ~/.pgpass.
     """
     settings = load_settings()
     configure_logs(settings.log_format, settings.log_level)
@@ -211,7 +212,7 @@ def _show_progress(table: str, rows: int, total: int) -> None:
 
 @app.command()
 def keys(*, wide: Wide = False, as_json: AsJson = False) -> None:
-    """Show the encryption keys and how many values need each key.
+    """List encryption key IDs and how many values need each key.
 
     A key in the state `retired` is no longer needed. Remove it from the configuration of all nodes.
     The output contains only the IDs of the keys.

@@ -133,7 +133,7 @@ def disable(
 
     With --until or --for, Tocsin enables the destination automatically. Otherwise, the
     destination stays disabled until someone runs `tocsin destinations enable`. While the
-    destination is disabled, its deliveries stay queued. Applying plugins.toml does not enable it.
+    destination is disabled, its deliveries are on hold. Applying plugins.toml does not enable it.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
@@ -144,7 +144,7 @@ def enable(
 ) -> None:
     """Enable a destination that was disabled manually.
 
-    Also sends the destination's queued deliveries.
+    Also sends the deliveries that were on hold while the destination was disabled.
     """
     _switch(name, url, token, {"enabled": True}, as_json=as_json)
 
@@ -163,8 +163,8 @@ def delete(
 ) -> None:
     """Delete a destination.
 
-    You cannot delete a destination that plugins.toml or a plugin defines. The destination's queued
-    deliveries are not sent.
+    You cannot delete a destination that plugins.toml or a plugin defines. The destination's
+    unfinished deliveries are not sent.
     """
     path = admin_path("destinations", name)
     record = run_on_api(url, token, lambda api: api.call("DELETE", path))

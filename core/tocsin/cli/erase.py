@@ -33,8 +33,8 @@ def erase(
 ) -> None:
     """Erase an entity from the database and the archive.
 
-    Replaces the value with a pseudonym in all stored data and in data that Tocsin later reads from
-    SIEMs, and prints a receipt. Ignores case. Does not change longer words that contain the value.
+    Replaces the value with a pseudonym, both in all stored data and in data that Tocsin later reads
+    from SIEMs. Prints a receipt. Ignores case. Does not change longer words that contain the value.
     Uses the database directly and requires the encryption key. You cannot undo an erasure, so start
     with `--dry-run`.
     """

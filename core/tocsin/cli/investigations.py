@@ -114,7 +114,8 @@ def start(
     persona: Annotated[
         Persona,
         choice_option(
-            Persona, help="Who the report is for, which determines how deep the investigation goes."
+            Persona,
+            help="Audience of the report. Also determines how deep the investigation goes.",
         ),
     ] = Persona.ANALYST,
     provider: Annotated[
@@ -129,7 +130,7 @@ def start(
     The service runs the investigation, and the command waits until the investigation ends. To stop
     waiting, press Ctrl+C. The service continues the investigation.
 
-    Exit status: 0 if the investigation completed or has not ended yet, 1 if it failed or was
+    Exit status: 0 if the investigation completed or has not ended yet; 1 if it failed or was
     cancelled.
     """
     settings = load_settings()
@@ -158,7 +159,7 @@ def message(
 ) -> None:
     """Ask a follow-up question and print the new report.
 
-    Exit status: 0 if the investigation completed or has not ended yet, 1 if it failed or was
+    Exit status: 0 if the investigation completed or has not ended yet; 1 if it failed or was
     cancelled.
     """
     _require_text(text, "MESSAGE")

@@ -53,8 +53,8 @@ def prove(
     that is unaccounted for. Also checks whether the database is older than the state that a node
     last recorded on this machine (in `head.json` in the data directory).
 
-    Exit status: 0 if everything is accounted for, 1 if anything is unaccounted for, 3 if the
-    database does not accept writes.
+    Exit status: 0 if everything is accounted for, 1 if anything is unaccounted for, 2 if the report
+    cannot be created, 3 if the database is unavailable or does not accept writes.
     """
     settings, now = load_settings(), SystemClock().now()
     period = accounting.Period(now - _parse_since(since), now)

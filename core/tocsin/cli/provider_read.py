@@ -52,9 +52,9 @@ def read_provider(
 ) -> None:
     """Read a provider from the beginning and print what it returns.
 
-    Use this command while you develop a plugin. It reads the provider as if Tocsin had never read
-    it before, and prints the provider's pages and rejected records. The command does not store
-    anything or change the position from which the service reads.
+    Use this command while you develop a plugin. It reads the provider as if for the first time,
+    and prints the provider's pages and rejected records. The command does not store anything, and
+    does not change the position from which the service reads.
 
     Exit status: 0 if the read succeeded, 1 if the provider failed.
     """

@@ -94,7 +94,7 @@ def disable(
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop reading a provider until it is enabled again.
+    """Stop reading from a provider until it is enabled again.
 
     With --until or --for, Tocsin enables the provider automatically. Otherwise, the provider
     stays disabled until someone runs `tocsin providers enable`. While the provider is disabled,

@@ -173,7 +173,7 @@ def change(
 ) -> None:
     """Change a schedule's settings.
 
-    Settings that you do not specify stay the same, and so does the status.
+    Does not change the status or any settings that you do not specify.
     """
     body = {**given, "tags": given["tags"] or None}
     record = _call(url, token, "PATCH", schedule, body=body)

@@ -40,11 +40,11 @@ def serve(
     """Run the service.
 
     After SIGINT or SIGTERM, the service stops gracefully within 30 seconds. A second signal stops
-    it immediately. After SIGHUP, the service reloads its configuration, or stops if it runs in a
-    terminal.
+    it immediately. After SIGHUP, the service reloads its configuration. If the service runs in a
+    terminal, SIGHUP stops it instead.
 
     Exit status: 0 if the service stopped gracefully, 2 if the configuration is invalid, 3 if the
-    database cannot be used, 4 if the stop was forced.
+    database cannot be used, 4 if the service was forced to stop.
     """
     if is_dev:
         from tocsin.cli.dev_server import DevServer

@@ -44,8 +44,8 @@ def create(
         str | None,
         typer.Option(
             metavar="PATTERN",
-            help="Only incidents whose entire title matches this pattern, in which * matches any "
-            "text.",
+            help="Only incidents whose entire title matches this pattern. In the pattern, * "
+            "matches any text.",
         ),
     ] = None,
     entity: Annotated[
@@ -62,7 +62,7 @@ def create(
     """Create a suppression rule.
 
     Specify at least one of --provider, --title, --entity and --cidr. The rule suppresses the events
-    of incidents that match all of the given conditions.
+    of incidents that match all the conditions that you specify.
     """
     conditions = {"provider": provider, "title": title, "entity": entity, "cidr": cidr}
     if not any(conditions.values()):

@@ -87,7 +87,7 @@ def backfill(
     backfill ends. To stop waiting, press Ctrl+C. The service continues the backfill, even after a
     restart.
 
-    Exit status: 0 if the backfill completed, was cancelled or has not ended yet, 1 if it failed.
+    Exit status: 0 if the backfill completed, was cancelled or has not ended yet; 1 if it failed.
     """
     settings, now = load_settings(), SystemClock().now()
     start = parse_moment("--from", from_, now)

@@ -30,8 +30,9 @@ def trace(
 ) -> None:
     """Trace an incident from the SIEM to its deliveries.
 
-    Shows when and where the incident was read, and then its alert, emergency stops, events,
-    changes, deliveries, attempts, tickets, triage, investigations and write-backs.
+    Shows when and where Tocsin read the incident, whether the incident caused an alert, and which
+    emergency stops delayed it. Also lists its events, changes, deliveries, attempts, tickets,
+    triage, investigations and write-backs.
     """
     found, removed = run_on_database(load_settings(), lambda database: database.read(_load, number))
     if removed is not None:

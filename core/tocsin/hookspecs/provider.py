@@ -115,8 +115,8 @@ class Provider(Configurable[S], ABC):
         )
         store_alert_records: bool = Field(
             default=True,
-            description="Whether to store each alert as the SIEM returned it, up to a size of 32 "
-            "KiB as JSON.",
+            description="Whether to store each alert as the SIEM returned it. Tocsin does not "
+            "store the records of alerts that are larger than 32 KiB as JSON.",
         )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,

@@ -118,7 +118,7 @@ class ScheduleDefinition(BaseModel):
     )
     persona: Annotated[Persona, any_case(Persona)] = Field(
         default=Persona.ANALYST,
-        description="Audience of the report, which determines the depth of the investigation.",
+        description="Audience of the report. Also determines how deep the investigation goes.",
     )
     provider: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="Provider to query. By default, runs query all providers."
@@ -131,7 +131,8 @@ class ScheduleDefinition(BaseModel):
     interval: Interval | None = Field(
         default=None,
         validate_default=True,
-        description="Interval between runs, instead of `cron`: from 10 seconds to 366 days.",
+        description="Interval between runs, from 10 seconds to 366 days. Set either `cron` or "
+        "`interval`.",
     )
     timezone: Annotated[str, Field(max_length=100), AfterValidator(_validate_zone)] = Field(
         default="UTC", description="Time zone for `cron`, such as `Europe/Berlin`."
@@ -155,7 +156,7 @@ class ScheduleDefinition(BaseModel):
     overlap: Annotated[Overlap, any_case(Overlap)] = Field(
         default=Overlap.SKIP,
         description="What happens to a run that is due while the previous run is in progress: "
-        "`skip` skips this run, and `queue` starts it after the previous run.",
+        "`skip` drops the new run, and `queue` starts it when the previous run ends.",
     )
     failure_limit: Annotated[int, Field(ge=1, le=1_000), WholeNumber] | None = Field(
         default=None,

@@ -31,7 +31,7 @@ class CveSettings(Enricher.Settings):
 
     path: LocalPath | None = Field(
         default=None,
-        description="CSV file with CISA's catalog of known exploited vulnerabilities, which "
+        description="CSV file with CISA's catalog of known exploited vulnerabilities. This file "
         "replaces the built-in list. Tocsin reloads the file when it changes.",
     )
 

@@ -68,7 +68,7 @@ class NetworksSettings(Enricher.Settings):
 
 
 class Networks(Enricher[NetworksSettings]):
-    """Shows who owns an address, according to `owners`, or what its range is reserved for."""
+    """Shows who owns an address (according to `owners`) or what its range is reserved for."""
 
     name = "networks"
     kinds: ClassVar[frozenset[EntityKind]] = frozenset({EntityKind.IP})

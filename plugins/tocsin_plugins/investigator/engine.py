@@ -50,7 +50,7 @@ _GENERAL = "the question asks for incidents in general"
 
 
 class DefaultInvestigator(Investigator[InvestigatorSettings]):
-    """Rule-based investigator: the same inquiry and the same answers produce the same report."""
+    """Investigates by fixed rules, so the same question and data produce the same report."""
 
     async def investigate(self, inquiry: Inquiry, client: QueryClient) -> Report:
         """Return the report of an inquiry.

@@ -167,8 +167,8 @@ class Settings(Investigator.Settings):
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),
-        description="How much time an investigation also covers before and after the incidents "
-        "that the question names. Before the incidents, it covers at most one day.",
+        description="If the question names incidents, how much time the investigation also covers "
+        "before and after them. Before the incidents, it covers at most one day.",
     )
     longest_window: Duration = Field(
         default=timedelta(days=90),
@@ -198,8 +198,8 @@ class Settings(Investigator.Settings):
         default=0.25,
         ge=0,
         le=1,
-        description="Share of the points that a finding adds to the score when the finding is "
-        "outside the question but related to it.",
+        description="Fraction of its usual points that a finding adds to the score if the finding "
+        "is not part of the question but related to it.",
     )
     weights: Weights = Field(
         default_factory=Weights, description="How many points each kind of finding contributes."

@@ -53,23 +53,23 @@ class Settings(Channel.Settings):
     )
     secret: SecretText | None = Field(
         default=None,
-        description="Secret that you share with the receiver and that signs every delivery: "
-        "`whsec_` followed by base64. Either `secret` or `signing_key` is required; you can set "
-        "both.",
+        description="Secret, shared with the receiver, with which Tocsin signs every delivery. "
+        "Format: `whsec_` followed by base64. Set `secret`, `signing_key` or both.",
     )
     previous_secret: SecretText | None = Field(
         default=None,
-        description="The old secret. Tocsin signs deliveries with both secrets until you remove "
-        "it. Remove it when all receivers use `secret`.",
+        description="The old secret, while you rotate `secret`. Tocsin signs deliveries with both "
+        "secrets. When all receivers use the new secret, remove the old one.",
     )
     signing_key: KeyText | None = Field(
         default=None,
-        description="Private key that signs every delivery: `whsk_` followed by base64.",
+        description="Private key with which Tocsin signs every delivery. Format: `whsk_` followed "
+        "by base64.",
     )
     previous_signing_key: KeyText | None = Field(
         default=None,
-        description="The old signing key. Tocsin signs deliveries with both keys until you remove "
-        "it. Remove it when all receivers use the new public key.",
+        description="The old signing key, while you rotate `signing_key`. Tocsin signs deliveries "
+        "with both keys. When all receivers use the new public key, remove the old one.",
     )
     cloudevents: Literal["binary", "structured"] | None = Field(
         default=None,

@@ -57,7 +57,10 @@ async def test_a_summary_begins_with_what_happened():
     assert judgement.startswith(
         "The verdict is suspicious with medium confidence, and the risk score is 24"
     )
-    assert "Incident 1 has a severity of Medium, which adds 60% of the 35 points" in judgement
+    assert (
+        "Incident 1 has a severity of Medium, which contributes 60% of the maximum of 35"
+        in judgement
+    )
 
 
 async def test_of_many_incidents_the_worst_are_told_and_the_others_counted():
@@ -248,7 +251,7 @@ async def test_what_the_graph_says_more_is_told():
     world = World(incidents=[BRUTE_FORCE], opinions={"neighbourhood": [more]})
     report, _ = await investigate(world, "#1")
     [about] = [entity for entity in report.entities if entity.entity == ATTACKER]
-    assert says(about.statements, "The graph: Related to 2")
+    assert says(about.statements, "According to the graph: Related to 2")
 
 
 async def test_a_session_finds_neither_itself_nor_those_that_ask_the_same():

@@ -13,7 +13,7 @@ SCOPES = {
     Scope.INVESTIGATIONS_READ: "Read investigation sessions and results",
     Scope.INVESTIGATIONS_WRITE: "Start investigations and send follow-up messages",
     Scope.INCIDENTS_READ: "List and view synced incidents",
-    Scope.INCIDENTS_WRITE: "Triage incidents: assign, classify, comment, tag and link them",
+    Scope.INCIDENTS_WRITE: "Triage incidents: assign, classify, tag, link and comment on them",
     Scope.SEARCH_READ: "Search investigations and entities",
     Scope.GRAPH_READ: "Query the knowledge graph",
 }

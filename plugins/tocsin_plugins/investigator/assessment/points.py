@@ -99,11 +99,15 @@ def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -
     weight, strength = settings.weights.of(name), min(max(strength, 0.0), 1.0)
     points = round(weight * strength, 1)
     if finding.kind == "incident":
-        statement = _of_severity(finding, f"{strength:.0%} of the {weight:g} points")
+        statement = _of_severity(finding, f"{strength:.0%} of the maximum of {weight:g} points")
     else:
         evidence = list_evidence(finding.statements)
         share = f"only {settings.found_near:.0%} of its points"
-        near = f", which adds {share} because it is outside the question" if weighed.is_near else ""
+        near = (
+            f", which contributes {share} because it is outside the question"
+            if weighed.is_near
+            else ""
+        )
         statement = state(f"{finding.title} ({finding.id}){near}", *evidence)
     return Contribution(name=name, points=points, statement=statement)
 
@@ -111,4 +115,4 @@ def _of_finding(weighed: WeightedFinding, strength: float, settings: Settings) -
 def _of_severity(finding: Finding, share: str) -> Statement:
     [number] = finding.incidents
     text = f"incident {number} has a severity of {finding.severity.value}"
-    return state(f"{text}, which adds {share} for severity ({finding.id})", f"incident:{number}")
+    return state(f"{text}, which contributes {share} ({finding.id})", f"incident:{number}")

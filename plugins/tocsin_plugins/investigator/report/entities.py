@@ -72,7 +72,7 @@ def _statements(case: CaseFile, entity: Entity, sides: Mapping[int, Sides]) -> I
     yield from _describe_roles(case, entity, sides)
     for opinion in case.find_opinions(entity):
         if not _is_said_already(opinion):
-            text = f"{opinion.called}: {shorten(opinion.enrichment.summary, 300)}"
+            text = f"according to {opinion.called}: {shorten(opinion.enrichment.summary, 300)}"
             yield state(f"{text}{_describe_tags(opinion.enrichment)}", opinion.step)
 
 

@@ -174,7 +174,7 @@ def _describe_focus(case: CaseFile) -> str:
         return f". {subject} not match the question, but {_ARE[every == 1]} related to it"
     match = "matches" if focus == 1 else "match"
     others = "the other one is" if every - focus == 1 else "the others are"
-    return f". Of these incidents, {focus} {match} the question, and {others} related to it"
+    return f". Of these incidents, {focus} {match} the question, and {others} related"
 
 
 _ARE = {True: "is", False: "are"}
@@ -262,6 +262,8 @@ def _state_gaps(conclusion: Conclusion) -> Iterator[Statement]:
         evidence = list_evidence(conclusion.gaps)
         number = len(conclusion.gaps)
         text = (
-            "this report has 1 gap" if number == 1 else f"this report has {number} gaps. The first"
+            "this report has 1 gap"
+            if number == 1
+            else f"this report has {number} gaps. The first gap"
         )
         yield state(f"{text}: {conclusion.gaps[0].text}", *evidence)

@@ -39,14 +39,17 @@ async def test_a_page_that_there_is_not_takes_no_stream_away(person, monkeypatch
 async def test_a_page_that_does_not_update_itself_says_so(api, person, path):
     asked = f"{path}?plugin=webhook" if path == "/admin/new-destination" else path
     shown = api.services.clock.now().strftime("%Y-%m-%d %H:%M:%S UTC")
-    assert f"As of {shown} . This page does not update automatically." in await person.text(asked)
+    assert (
+        f"This page shows the state as of {shown} . It does not update automatically."
+        in await person.text(asked)
+    )
 
 
 @on_sqlite
 async def test_a_page_that_updates_itself_says_that_it_needs_scripts_for_that(person):
     html = await person.html("/providers")
     [words] = re.findall("<noscript>(.*?)</noscript>", html, re.DOTALL)
-    assert "Without JavaScript, this page does not update automatically." in words
+    assert "Without JavaScript, the page does not update automatically." in words
 
 
 @pytest.mark.parametrize("path", ["/live/", "/live/providers"])

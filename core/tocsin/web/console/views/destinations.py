@@ -201,7 +201,7 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=read_stop,
-        message="Destination disabled. New deliveries are queued until someone enables the "
+        message="Destination disabled. New deliveries are on hold until someone enables the "
         "destination.",
     ),
     ConsoleAction(
@@ -209,18 +209,18 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=lambda _: {"enabled": True},
-        message="Destination enabled. Tocsin is sending the queued deliveries.",
+        message="Destination enabled. Tocsin is sending the deliveries that were on hold.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/resume",
         handler=resume_destination,
         page=_PAGE,
-        message="Destination resumed. Tocsin is sending the queued deliveries.",
+        message="Destination resumed. Tocsin is sending the deliveries that were on hold.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/delete",
         handler=delete_destination,
         page=_PAGE,
-        message="Destination deleted. Its queued deliveries will not be sent.",
+        message="Destination deleted. Its unfinished deliveries will not be sent.",
     ),
 )
