@@ -37,7 +37,7 @@ async def test_a_failing_destination_is_found_mended_and_what_is_dead_replayed(
     sensor.write(1)
     await window.get_by_role("link", name=UNDELIVERED).wait_for()
     row = window.locator("#destinations").get_by_role("row", name="soc")
-    await expect(row.locator('[data-label="Gave up"]')).to_have_text("1", timeout=20_000)
+    await expect(row.locator('[data-label="Dead"]')).to_have_text("1", timeout=20_000)
     await row.get_by_role("link", name="soc").click()
     await expect(window.get_by_role("main")).to_contain_text("500")
     receiver.statuses = []

@@ -42,7 +42,6 @@ LABELS = {
     "arrived": "delivered",
     "later": "retry later",
     "pending": "waiting",
-    "dead": "gave up",
 }
 """Words of the API with another label in the console."""
 _SUBJECT_PAGES = {

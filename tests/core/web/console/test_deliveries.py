@@ -93,7 +93,7 @@ async def test_the_next_page_keeps_the_filters(write, viewer):
 async def test_a_delivery_shows_what_the_receiver_answered(write, viewer):
     id_ = await write(add_delivery, tried=2, reason="503: busy")
     text = await viewer.text(f"/deliveries/{id_}")
-    for part in ("gave up", "503: busy", "38 ms", "later", "busy \ufffd", '"incident_number": 1'):
+    for part in ("dead", "503: busy", "38 ms", "later", "busy \ufffd", '"incident_number": 1'):
         assert part in text
     html = await viewer.html(f"/deliveries/{id_}")
     assert 'href="/incidents/1"' in html
@@ -189,7 +189,7 @@ async def test_all_that_a_filter_leaves_are_sent_again(write, person, clock):
     action = "/replays?state=dead&amp;destination=soc"
     text = await person.submit(page, action, **filters)
     assert "Replays 1" in text
-    assert "gave up to soc running 0 of 2 ana" in text
+    assert "dead to soc running 0 of 2 ana" in text
     assert "Replay running : 0 of 2" in await person.text("/deliveries")
     await write(replay_batch, clock.now())
     assert "completed" in await person.text("/replays")
@@ -199,7 +199,7 @@ async def test_a_replay_of_part_of_what_is_shown_is_not_offered(person, write):
     await write(add_delivery)
     for query in ("", "?state=pending", "?state=dead&subject=incident:1"):
         text = await person.text(f"/deliveries{query}")
-        assert "filter by one of these states: gave up" in text
+        assert "filter by one of these states: dead" in text
         assert "Resend all 1" not in text
 
 

@@ -258,7 +258,7 @@ async def test_its_page_shows_what_failed_last(api, soar):
     text = await soar.text(PAGE)
     assert "Last failure retry later HTTP 503" in text
     assert "Response busy" in text
-    assert "Resend 1 delivery that Tocsin gave up on" in text
+    assert "Resend 1 dead delivery" in text
     html = await soar.html(PAGE)
     assert 'href="/deliveries?destination=soar&amp;state=dead"' in html
 
@@ -277,7 +277,7 @@ async def test_what_is_dead_there_is_sent_again(api, soar):
     await api.services.database.write(add_delivery, to="soar")
     action = "/replays?destination=soar&amp;state=dead"
     text = await soar.submit(PAGE, action, destination="soar", state="dead")
-    assert "gave up to soar" in text
+    assert "dead to soar" in text
 
 
 @pytest.fixture
