@@ -137,7 +137,8 @@ class DeliveryRules(ScenarioSuite):
 
     @rule
     async def test_failures_after_a_closed_object_create_another(self) -> None:
-        """If a person closes the object for a schedule's failures, the next one creates another.
+        """If a person closes the object for a schedule's failures, the next failure creates a new
+        object.
 
         People do not read closed objects.
         """

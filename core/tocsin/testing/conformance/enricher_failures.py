@@ -143,7 +143,7 @@ class EnricherFailureRules(EnricherSuite):
     @rule
     async def test_check_raises_for_failures(self) -> None:
         """`check` raises `CredentialsRefused` for a 401 response and a `PluginFailure` for a 500
-        one.
+        response.
 
         Otherwise, operators would learn of a wrong key only from a gap in a report.
         """

@@ -66,7 +66,8 @@ class EnrichmentRules(EnricherSuite):
 
     @rule
     async def test_results_are_in_the_requested_order(self) -> None:
-        """Enrichments are only for requested entities, at most one each, in the requested order.
+        """The enricher returns at most one enrichment for each requested entity, and none for
+        others, in the order of the request.
 
         Tocsin discards all other enrichments. A replay must get the enrichments in the same order.
         """

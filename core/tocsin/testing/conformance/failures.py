@@ -113,7 +113,8 @@ class FailureRules(HttpConformance):
 
     @rule
     async def test_a_partial_response_is_an_error(self) -> None:
-        """A 206 response raises an error, and no data is missing once responses are complete again.
+        """A 206 response raises an error, and no data is missing once the SIEM returns complete
+        responses.
 
         Status 206 means that some nodes of the SIEM did not respond, so their incidents are
         missing.

@@ -204,8 +204,8 @@ class FileRules(FileConformance):
 
     @rule
     async def test_two_reads_from_one_position_agree(self) -> None:
-        """Two reads from the same position return the same result, even by the same provider
-        object.
+        """Two reads from the same position return the same result, even if the same provider object
+        performs both reads.
 
         When Tocsin cannot store a page, it reads the page again. A provider that keeps state in its
         object would skip the page.

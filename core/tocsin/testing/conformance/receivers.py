@@ -63,7 +63,7 @@ class ReceiverRules(ScenarioSuite):
 
     @rule
     async def test_a_broken_receiver_is_retried(self) -> None:
-        """A response with status 500, HTML or truncated JSON raises `TryLater` or `Broken`.
+        """A 500 response, an HTML page or a truncated response raises `TryLater` or `Broken`.
 
         A proxy can return such a response, for example a login page, although the receiver has not
         accepted the event.

@@ -118,7 +118,8 @@ class TextRules(Conformance):
 
     @rule
     async def test_members_of_another_type_do_not_stop_the_feed(self) -> None:
-        """If a member has an unexpected type, only its record can be rejected; all others are read.
+        """If a record's member has an unexpected type, only this record can be rejected. All other
+        records are read.
 
         Otherwise, one malformed record would block all records after it.
         """
