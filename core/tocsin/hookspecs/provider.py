@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 from typing_extensions import TypeVar
 
 from tocsin.fields import Duration, PluginSettings, any_case
@@ -138,6 +138,7 @@ class Provider(Configurable[S], ABC):
                 IncidentStatus,
                 any_case(IncidentStatus),
                 AfterValidator(_parse_capability),
+                WithJsonSchema({"const": IncidentStatus.ACTIVE.value}),
             ]
             | None
         ) = Field(
