@@ -230,7 +230,7 @@ class Proof(ResponseModel):
     )
     events: dict[str, int] = Field(description="Number of events, by outcome.")
     changes: dict[str, int] = Field(
-        description="Number of changes that plugins or destinations follow, by outcome."
+        description="Number of changes that Tocsin sends to plugins or destinations, by outcome."
     )
     destinations: list[DestinationCounts]
     not_arrived: list[OutstandingDelivery] = Field(

@@ -21,7 +21,8 @@ class NewErasure(BodyModel):
         description="Kind and value of an entity, such as `user:j.doe`."
     )
     dry_run: bool = Field(
-        default=False, description="Whether to count the changes without making them."
+        default=False,
+        description="If true, Tocsin only counts the changes and does not make them.",
     )
 
 

@@ -127,7 +127,7 @@ class UpdatedObject(ResponseModel):
 
 
 class TracedChange(_TracedEventBase):
-    """A change that plugins or destinations follow."""
+    """A change that Tocsin sends to plugins or destinations."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "id": EVENT_ID,
@@ -189,7 +189,7 @@ class TracedInvestigation(ResponseModel):
     completed_at: datetime | None
     events: list[TracedEvent]
     changes: list[TracedChange] = Field(
-        description="Finished runs that plugins or destinations follow, oldest first."
+        description="Finished runs that Tocsin sends to plugins or destinations, oldest first."
     )
     write_backs: list[TracedWriteBack]
 
@@ -202,8 +202,8 @@ class Trace(ResponseModel):
     alert: AlertOutcome
     events: list[TracedEvent]
     changes: list[TracedChange] = Field(
-        description=f"The latest {accounting.MAX_CHANGES} changes to the incident that plugins or "
-        "destinations follow, oldest first."
+        description=f"The latest {accounting.MAX_CHANGES} changes to the incident that Tocsin "
+        "sends to plugins or destinations, oldest first."
     )
     earlier_changes: dict[str, int] = Field(
         description="Number of earlier changes that `changes` does not list, by outcome."

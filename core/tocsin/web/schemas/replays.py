@@ -116,7 +116,8 @@ class NewReroute(BodyModel):
         default=None, description="Only events before this time; by default, now."
     )
     dry_run: bool = Field(
-        default=False, description="Whether to count the events without routing them."
+        default=False,
+        description="If true, Tocsin only counts the events and does not route them.",
     )
 
 

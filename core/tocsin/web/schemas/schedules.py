@@ -235,7 +235,7 @@ class ScheduleRun(ResponseModel):
     trigger: Trigger
     state: RunState
     count: int = Field(
-        description="Number of fire times that this run represents, counted up to 101."
+        description="Number of scheduled times that this run represents, counted up to 101."
     )
     session_id: str | None = Field(description="Session of the run.")
     cause: FailureCause | None = Field(description="Cause of the failure.")
