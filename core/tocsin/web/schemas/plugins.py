@@ -132,7 +132,9 @@ class ChannelSetting(ResponseModel):
     choices: list[str] = Field(description="Permitted values of a `choice` or `choices`.")
     required: bool
     default: str | None = Field(description="Default as written in TOML.")
-    secret: bool = Field(description="Whether the API encrypts the value and never returns it.")
+    secret: bool = Field(
+        description="True if the value is a secret, which the API encrypts and never returns."
+    )
     local: bool = Field(description="Whether only `plugins.toml` can contain the setting.")
     common: bool = Field(description="Whether every destination has this setting.")
     description: str
