@@ -53,8 +53,8 @@ class GitHubOptions(HttpTracker.Options):
     )
     close_as: Mapping[IncidentDisposition, StateReason] = Field(
         default={},
-        description="Which reason GitHub shows instead of `closed_as` when the incident has a "
-        'certain disposition, such as `{ "false-positive" = "not_planned" }`.',
+        description="Overrides `closed_as` for incidents with certain dispositions, for "
+        'example `{ "false-positive" = "not_planned" }`.',
     )
 
 

@@ -61,8 +61,8 @@ class SentinelIncidentsSettings(CaseChannel.Settings):
     )
     close_as: Mapping[IncidentDisposition, Classification] = Field(
         default={},
-        description="Which classification and reason Tocsin uses instead of "
-        "`closed_classification` when the incident has a certain disposition, such as "
+        description="Overrides `closed_classification` for incidents with certain dispositions, "
+        "for example "
         '`{ "false-positive" = "FalsePositive-InaccurateData" }`.',
     )
 

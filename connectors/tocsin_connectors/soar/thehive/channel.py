@@ -69,8 +69,8 @@ class TheHiveSettings(CaseChannel.Settings):
     )
     close_as: Mapping[IncidentDisposition, AlertStatus] = Field(
         default={},
-        description="Which status Tocsin uses instead of `closed_status` when the incident has a "
-        'certain disposition, such as `{ "false-positive" = "False alarm" }`.',
+        description="Overrides `closed_status` for incidents with certain dispositions, for "
+        'example `{ "false-positive" = "False alarm" }`.',
     )
 
     @model_validator(mode="after")

@@ -63,8 +63,8 @@ class XsoarSettings(CaseChannel.Settings):
     )
     close_as: Mapping[IncidentDisposition, CloseReason] = Field(
         default={},
-        description="Which close reason Tocsin uses instead of `close_reason` when the incident "
-        'has a certain disposition, such as `{ "false-positive" = "False Positive" }`.',
+        description="Overrides `close_reason` for incidents with certain dispositions, for "
+        'example `{ "false-positive" = "False Positive" }`.',
     )
 
 

@@ -38,8 +38,8 @@ class JiraOptions(Tracker.Options):
     )
     close_as: Mapping[IncidentDisposition, JiraClosure] = Field(
         default={},
-        description="Which transition, resolution or both Tocsin uses when the incident has a "
-        "certain disposition, such as "
+        description="Overrides `close_transition`, `resolution` or both for incidents with certain "
+        "dispositions, for example "
         '`{ "false-positive" = { transition = "Reject", resolution = "Won\'t Do" } }`.',
     )
     internal_comments: bool = Field(

@@ -90,8 +90,8 @@ class ServiceNowOptions(Tracker.Options):
     )
     close_as: Mapping[IncidentDisposition, ServiceNowClosure] = Field(
         default={},
-        description="Which state, close code or both Tocsin uses when the incident has a certain "
-        "disposition, such as "
+        description="Overrides `closed_state`, `close_code` or both for incidents with certain "
+        "dispositions, for example "
         '`{ "false-positive" = { state = "8", code = "Not an issue" } }`.',
     )
     close_notes: str | None = Field(
