@@ -119,7 +119,7 @@ def tocsin_template_paths() -> Sequence[Path]:  # type: ignore[empty-body]
 
 @hookspec
 def tocsin_event(event: Event) -> None:
-    """Handle an event that Tocsin has stored. Called again later if the call fails.
+    """Handle an event that Tocsin has stored. If the call fails, Tocsin repeats it later.
 
     Events pass through the delivery queue, so a restart never loses an event but can repeat one. To
     recognize a repeated event, use `event.id`. A plain function runs in a separate thread. A
@@ -133,8 +133,8 @@ def tocsin_incident_changed(event: Event) -> None:
 
     `event.data["changes"]` has the old and new value of each member that changed, such as
     `{"status": {"from": "New", "to": "Closed"}}`. `event.data` also has the current `severity`,
-    `status` and `disposition`. Called in the same way as `tocsin_event`, for changes after the
-    plugin was enabled.
+    `status` and `disposition`. Tocsin calls this hook in the same way as `tocsin_event`, but only
+    for changes that happen after the plugin was enabled.
     """
 
 
@@ -144,8 +144,9 @@ def tocsin_investigation_finished(event: Event) -> None:
 
     `event.data` has `session_id`, `run`, `status`, `created_by`, `schedule_id` (None if a person or
     a program started the investigation), `title`, `risk_score` and `error`.
-    `event.context["report"]` is the report, if there is one. Called in the same way as
-    `tocsin_event`, for runs that end after the plugin was enabled. Cancelled runs are left out.
+    `event.context["report"]` is the report, if there is one. Tocsin calls this hook in the same way
+    as `tocsin_event`, but only for runs that end after the plugin was enabled. Cancelled runs are
+    left out.
     """
 
 
@@ -153,7 +154,8 @@ def tocsin_investigation_finished(event: Event) -> None:
 def tocsin_commands() -> Any:
     """Return a `typer.Typer` with the commands of this plugin: `tocsin <plugin> <command>`.
 
-    Called only when someone runs a command of this plugin. Tocsin's own commands take precedence.
+    Tocsin calls this hook only when someone runs one of the plugin's commands. Tocsin's own
+    commands take precedence.
     """
 
 
