@@ -133,7 +133,8 @@ def disable(
 
     With --until or --for, Tocsin enables the destination automatically. Otherwise, the
     destination stays disabled until someone runs `tocsin destinations enable`. While the
-    destination is disabled, its deliveries are on hold. Applying plugins.toml does not enable it.
+    destination is disabled, its deliveries are on hold. Applying plugins.toml does not
+    enable the destination.
     """
     _switch(name, url, token, build_stop(until, lasting, reason), as_json=as_json)
 
