@@ -33,8 +33,8 @@ def apply(
         bool,
         typer.Option(
             "--send-missed",
-            help="Also route the events that an earlier version of Tocsin handled while there were "
-            "no destinations.",
+            help="Also route events that an earlier version of Tocsin did not deliver because "
+            "there were no destinations.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -62,7 +62,7 @@ def apply(
         if send_missed:
             notes.append(f"missed events queued for routing: {await database.write(_send_missed)}")
         elif missed := await database.read(count_missed_events):
-            found = "events that an earlier version handled while there were no destinations"
+            found = "events that an earlier version did not deliver for lack of destinations"
             notes.append(f"{found}: {missed}; to route them, run `tocsin apply --send-missed`")
         return steps, notes
 

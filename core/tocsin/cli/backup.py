@@ -154,8 +154,8 @@ def restore(
         bool,
         typer.Option(
             "--replace",
-            help="Rename an existing SQLite file. Without this option, the command fails if the "
-            "file exists.",
+            help="Keep an existing SQLite file as NAME.replaced-TIME and restore to a new file. "
+            "Without this option, the command fails if the file exists.",
         ),
     ] = False,
     as_json: AsJson = False,

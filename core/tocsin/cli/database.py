@@ -214,7 +214,8 @@ def _show_progress(table: str, rows: int, total: int) -> None:
 def keys(*, wide: Wide = False, as_json: AsJson = False) -> None:
     """List encryption key IDs and how many values need each key.
 
-    A key in the state `retired` is no longer needed. Remove it from the configuration of all nodes.
+    The database no longer needs a key in the state `retired`. Remove the key from the configuration
+    of all nodes, but keep a copy of it as long as you keep backups that need it.
     The output contains only the IDs of the keys.
     """
     settings = load_settings()

@@ -116,7 +116,7 @@ class Provider(Configurable[S], ABC):
         store_alert_records: bool = Field(
             default=True,
             description="Whether to store each alert as the SIEM returned it. Tocsin does not "
-            "store the records of alerts that are larger than 32 KiB as JSON.",
+            "store an alert's record if its JSON is larger than 32 KiB.",
         )
         tlp: Annotated[Tlp, any_case(Tlp)] = Field(
             default=Tlp.AMBER,
@@ -152,7 +152,7 @@ class Provider(Configurable[S], ABC):
         close_from_tickets: bool = Field(
             default=False,
             description="Whether to close an incident in the SIEM when people close its ticket. "
-            "Works only for tickets of destinations on which `resolutions` is set.",
+            "Works only for tickets in destinations that set `resolutions`.",
         )
 
         @property

@@ -167,8 +167,8 @@ class Settings(Investigator.Settings):
     )
     around_incidents: Duration = Field(
         default=timedelta(days=1),
-        description="If the question names incidents, how much time the investigation also covers "
-        "before and after them. Before the incidents, it covers at most one day.",
+        description="How far an investigation looks before and after the incidents that the "
+        "question names. It never looks back more than one day.",
     )
     longest_window: Duration = Field(
         default=timedelta(days=90),
@@ -198,8 +198,8 @@ class Settings(Investigator.Settings):
         default=0.25,
         ge=0,
         le=1,
-        description="Fraction of its usual points that a finding adds to the score if the finding "
-        "is not part of the question but related to it.",
+        description="The weight of findings that are only related to the question, as a fraction "
+        "of their usual points.",
     )
     weights: Weights = Field(
         default_factory=Weights, description="How many points each kind of finding contributes."

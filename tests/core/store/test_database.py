@@ -134,7 +134,7 @@ async def test_a_schema_of_a_newer_version_is_refused_with_what_helps(database, 
         connection.execute(text(f"UPDATE sequences SET value = 99 WHERE {entry}"))
 
     await database.write(be_newer)
-    with pytest.raises(OperatorError, match=r"schema 0099, which .* restore a backup") as caught:
+    with pytest.raises(OperatorError, match=r"revision 0099, which .* restore a backup") as caught:
         await use(database)
     assert "tocsin db upgrade" not in str(caught.value)
 

@@ -65,8 +65,8 @@ class CrowdStrikeSettings(WindowedProvider.Settings, ApiSettings):
     member_cid: str | None = Field(
         default=None,
         pattern=r"^[0-9A-Fa-f]{32}(-[0-9A-Fa-f]{2})?$",
-        description="The CID (32 digits) of the child whose alerts Tocsin reads, if the API "
-        "client belongs to a Flight Control parent.",
+        description="If the API client belongs to a Flight Control parent: the CID (32 hexadecimal "
+        "digits) of the child tenant whose alerts Tocsin reads.",
     )
     excluded_products: tuple[AlertWord, ...] = Field(
         default=("automated-lead", "automated-lead-context"),
