@@ -201,8 +201,8 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=read_stop,
-        message="Destination disabled. New deliveries are on hold until someone enables the "
-        "destination.",
+        message="Destination disabled. All of its deliveries are on hold until someone enables "
+        "the destination.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/start",
