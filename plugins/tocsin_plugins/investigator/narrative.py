@@ -10,6 +10,7 @@ from tocsin_plugins.attack import find_tactics, find_technique_name
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.evidence import SeenEvent
 from tocsin_plugins.investigator.phrases import (
+    IS,
     count_noun,
     format_time,
     join_entities,
@@ -17,6 +18,7 @@ from tocsin_plugins.investigator.phrases import (
     name_source,
     shorten,
     state,
+    to_sentence,
 )
 from tocsin_plugins.investigator.roles import find_origins, find_sides, list_involved
 from tocsin_plugins.investigator.signs import (
@@ -71,8 +73,8 @@ def describe_incident(case: CaseFile, record: IncidentRecord) -> Statement:
     details = f"{describe_severity(record)}, {record.status.value}, {source}"
     text = f"incident {record.number}, “{title}” ({details})"
     text = f"{text}, began on {format_time(record.occurred_at)}{what}"
-    sentences = [text, *_describe_roles(case, record)]
-    return state(". ".join(sentences), f"incident:{record.number}")
+    sentences = map(to_sentence, [text, *_describe_roles(case, record)])
+    return state(" ".join(sentences), f"incident:{record.number}")
 
 
 def describe_severity(record: IncidentRecord) -> str:
@@ -134,17 +136,16 @@ def _later(case: CaseFile, record: IncidentRecord) -> list[SeenEvent]:
 
 
 def _describe_roles(case: CaseFile, record: IncidentRecord) -> Iterator[str]:
-    """Yield sentences about sources, targets and other entities of an incident."""
+    """Yield clauses about sources, targets and other entities of an incident."""
     every, sides = list_involved(case, record), find_sides(case, record)
     sources = [entity for entity in every if entity in sides.sources]
     targets = [entity for entity in every if entity in sides.targets]
     others = [entity for entity in every if entity not in {*sources, *targets}]
     named = (("source", sources), ("target", targets))
     if roles := [_name_role(role, entities) for role, entities in named if entities]:
-        yield _capitalize(", and ".join(roles))
+        yield ", and ".join(roles)
         if others:
-            verb = "is" if len(others) == 1 else "are"
-            yield _capitalize(f"{join_entities(others)} {verb} also involved")
+            yield f"{join_entities(others)} {IS[len(others) == 1]} also involved"
     elif others:
         yield f"It involves {join_entities(others)}"
 
@@ -152,10 +153,6 @@ def _describe_roles(case: CaseFile, record: IncidentRecord) -> Iterator[str]:
 def _name_role(role: str, entities: Sequence[Entity]) -> str:
     called = f"the {role} is" if len(entities) == 1 else f"the {role}s are"
     return f"{called} {join_entities(entities)}"
-
-
-def _capitalize(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _technique(technique: str) -> str:

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 
 from tocsin import Entity, EntityKind, EntityPattern, Statement
 
+IS = {True: "is", False: "are"}
+WAS = {True: "was", False: "were"}
+"""Verbs by whether their subject is singular."""
 _LONGEST = 120
 _MOST_REFERENCES = 25
 _CALLED = {

@@ -65,12 +65,11 @@ def _reason(row: RowMapping) -> str | None:
         return "there is no destination with this name"
     state, why = row["destination_state"], row["destination_reason"]
     detail, last = row["destination_detail"], row["reason"]
-    if why == StopReason.MANUAL:
-        text = " ".join(filter(None, (f"its destination is {state}", detail)))
-    else:
-        cause = _CAUSES[StopReason(why)] if why else None
-        text = " ".join(filter(None, (f"its destination is {state}", cause)))
-        text = f"{text}: {detail}" if detail else text
+    is_manual = why == StopReason.MANUAL
+    cause = detail if is_manual else why and _CAUSES[StopReason(why)]
+    text = " ".join(filter(None, (f"its destination is {state}", cause)))
+    if detail and not is_manual:
+        text = f"{text}: {detail}"
     if last and last != detail:  # the last failure may be the one that paused the destination
         text = f"{text}; last attempt: {last}"
     return text

@@ -10,24 +10,17 @@ from tocsin.web.console.graph_layout import NodeKey, parse_node
 
 FOLDED_FROM = 4
 """Minimum number of equal nodes that are folded into one."""
-_PLURALS = {
-    "session": "investigations",
-    "ip": "IP addresses",
-    "url": "URLs",
-    "cve": "CVEs",
-    "file_hash": "file hashes",
-    "mailbox": "mailboxes",
-    "process": "processes",
-    "cloud_resource": "cloud resources",
+_NOUNS = {
+    "session": ("investigation", "investigations"),
+    "ip": ("IP address", "IP addresses"),
+    "url": ("URL", "URLs"),
+    "cve": ("CVE", "CVEs"),
+    "file_hash": ("file hash", "file hashes"),
+    "mailbox": ("mailbox", "mailboxes"),
+    "process": ("process", "processes"),
+    "cloud_resource": ("cloud resource", "cloud resources"),
 }
-_SINGULARS = {
-    "session": "investigation",
-    "ip": "IP address",
-    "url": "URL",
-    "cve": "CVE",
-    "file_hash": "file hash",
-    "cloud_resource": "cloud resource",
-}
+"""Singular and plural of kinds whose plural is not their name with an `s`."""
 _Relations = frozenset[tuple[NodeKey, str, bool]]
 
 
@@ -63,8 +56,8 @@ def _collect_relations(edges: Iterable[Mapping[str, Any]]) -> Mapping[NodeKey, _
 
 def count_nodes(kind: str, number: int) -> str:
     """Return a number of nodes of one kind in words."""
-    words = _SINGULARS.get(kind, kind) if number == 1 else _PLURALS.get(kind, f"{kind}s")
-    return f"{number:,} {words}"
+    one, several = _NOUNS.get(kind, (kind, f"{kind}s"))
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def _fold(members: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.collection.starting_point import add_bounded_incidents
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import count_noun, state
+from tocsin_plugins.investigator.phrases import WAS, count_noun, state
 from tocsin_plugins.investigator.roles import find_subjects
 from tocsin_plugins.investigator.settings import Settings
 
@@ -70,7 +70,6 @@ _ENRICHMENTS_AT_ONCE = 50
 _ABOUT_AT_ONCE = 25
 _EVENTS_AT_ONCE = 2  # of each provider, which is not asked for more at once
 _KINDS = frozenset(kind.value for kind in EntityKind)
-_WERE = {True: "was", False: "were"}
 
 
 @dataclass(slots=True)
@@ -219,12 +218,9 @@ class EntityExaminer:
     def _record_skipped_searches(self, left: int) -> None:
         if left > 0:
             searches = count_noun(left, "event search", "event searches")
-            bound = f"the limit is {self.client.bounds.provider_calls}"
-            self.case.gaps.append(
-                state(
-                    f"{searches} {_WERE[left == 1]} skipped, because {bound}", self.client.last_step
-                )
-            )
+            why = f"because the limit is {self.client.bounds.provider_calls}"
+            text = f"{searches} {WAS[left == 1]} skipped, {why}"
+            self.case.gaps.append(state(text, self.client.last_step))
 
     def _incomplete(self, asked_of: str, entity: Entity, step: str) -> None:
         self.case.truncated.setdefault(asked_of, []).append((entity, step))

@@ -98,9 +98,7 @@ def _unrated(examiner: EntityExaminer) -> Iterator[Statement]:
         if case.is_outside(entity) and entity.kind not in rated
     ]
     if outside:
-        why = (
-            "no enabled online enricher supports entities of this kind" if online else _NONE_ENABLED
-        )
+        why = _NONE_FITS if online else _NONE_ENABLED
         text = f"no reputation source was queried about {join_entities(outside)}, because {why}"
         yield state(text, examiner.sources_step)
 

@@ -8,7 +8,7 @@ from tocsin import Entity
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.examination import EntityExaminer, sort_by_priority
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import count_noun, state
+from tocsin_plugins.investigator.phrases import WAS, count_noun, state
 
 _SIGHTED_PER_EXAMINED = 4
 """Number of candidates compared for each one that can still be examined."""
@@ -66,9 +66,7 @@ def _note_unexamined(examiner: EntityExaminer) -> None:
     left = len(_candidates(case))
     if not left:
         return
-    what = (
-        f"{count_noun(left, 'related entity', 'related entities')} {'was' if left == 1 else 'were'}"
-    )
+    what = f"{count_noun(left, 'related entity', 'related entities')} {WAS[left == 1]}"
     most = f"at most {count_noun(client.bounds.entities, 'entity', 'entities')}"
     depth = f"up to {count_noun(client.bounds.depth, 'step')} from the subject"
     why = f"the investigation examines {most}, {depth}"

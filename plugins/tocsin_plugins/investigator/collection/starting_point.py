@@ -21,7 +21,7 @@ from tocsin import (
 from tocsin_plugins.investigator.case import CaseFile
 from tocsin_plugins.investigator.collection.query_client import BoundedQueryClient
 from tocsin_plugins.investigator.interpretation import InvestigationScope
-from tocsin_plugins.investigator.phrases import count_noun, join_names, name_incidents, state
+from tocsin_plugins.investigator.phrases import WAS, count_noun, join_names, name_incidents, state
 from tocsin_plugins.investigator.settings import Settings
 
 _EARLIEST = datetime(1970, 1, 2, tzinfo=UTC)
@@ -81,7 +81,7 @@ async def load_named_incidents(
     gaps = [state(f"{_name_missing(missing)} not exist", answer.step)] if missing else []
     if beyond:
         number = f"{len(beyond):,} more of the specified incidents ({beyond[0]} to {beyond[-1]})"
-        text = f"{number} {_WERE[len(beyond) == 1]} not examined"
+        text = f"{number} {WAS[len(beyond) == 1]} not examined"
         bound = count_noun(most, "incident")
         gaps.append(state(f"{text}, because the limit is {bound}", answer.step))
     kept = scope.without_incidents({*missing, *beyond})
@@ -142,13 +142,10 @@ def add_bounded_incidents(
         case.add_incident(record)
     if left := list(fresh.values())[room:]:
         number = count_noun(len(left), "more matching incident")
-        text = f"at least {number} {_WERE[len(left) == 1]}"
+        text = f"at least {number} {WAS[len(left) == 1]}"
         bound = count_noun(client.bounds.incidents, "incident")
         evidence = {step for _, step in left}
         case.gaps.append(state(f"{text} not examined, because the limit is {bound}", *evidence))
-
-
-_WERE = {True: "was", False: "were"}
 
 
 async def _add_matching(client: BoundedQueryClient, case: CaseFile, provider: str | None) -> None:

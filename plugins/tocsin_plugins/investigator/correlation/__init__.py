@@ -36,7 +36,7 @@ from tocsin_plugins.investigator.correlation.reputation import (
 )
 from tocsin_plugins.investigator.correlation.sequences import find_attack_sequences
 from tocsin_plugins.investigator.evidence import entity_sort_key
-from tocsin_plugins.investigator.phrases import count_noun, state, to_sentence
+from tocsin_plugins.investigator.phrases import IS, count_noun, state, to_sentence
 
 __all__ = ["RULES", "WeightedFinding", "correlate", "state_opinion"]
 
@@ -63,7 +63,6 @@ RULES: Mapping[str, Callable[[CaseFile], Iterable[FindingDraft]]] = MappingProxy
 )
 """Every rule by the kind of its findings, the most significant first."""
 _MOST_OF_A_KIND = 10
-_ARE = {True: "is", False: "are"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def correlate(case: CaseFile) -> list[WeightedFinding]:
         drafts += [(place, kind, draft) for draft in found[:_MOST_OF_A_KIND]]
         if left := found[_MOST_OF_A_KIND:]:
             number = count_noun(len(left), "more finding")
-            text = f"{number} of the kind {kind} {_ARE[len(left) == 1]} not listed"
+            text = f"{number} of the kind {kind} {IS[len(left) == 1]} not listed"
             case.gaps.append(state(text, *left[0].statements[0].evidence))
     drafts.sort(
         key=lambda entry: (

@@ -9,6 +9,8 @@ from tocsin_plugins.investigator.assessment import Conclusion
 from tocsin_plugins.investigator.evidence import list_evidence
 from tocsin_plugins.investigator.interpretation import FollowUp
 from tocsin_plugins.investigator.phrases import (
+    IS,
+    WAS,
     count_noun,
     format_time,
     join_names,
@@ -105,10 +107,10 @@ def _list_judgement_changes(conclusion: Conclusion, previous: Report) -> Iterato
 def _list_incident_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
     now = set(conclusion.case.incidents)
     if new := sorted(now - set(previous.incidents)):
-        joined = f"{name_incidents(new)} {_WAS[len(new) == 1]} added"
+        joined = f"{name_incidents(new)} {WAS[len(new) == 1]} added"
         yield state(joined, *(f"incident:{number}" for number in new))
     if gone := sorted(set(previous.incidents) - now):
-        text = f"{name_incidents(gone)} {_IS[len(gone) == 1]} no longer examined"
+        text = f"{name_incidents(gone)} {IS[len(gone) == 1]} no longer examined"
         yield state(text, conclusion.scored)
 
 
@@ -125,7 +127,7 @@ def _list_entity_changes(
     now = {assessment.entity for assessment in report.entities}
     if gone := [entity.entity for entity in previous.entities if entity.entity not in now]:
         names = join_names([name_entity(entity) for entity in gone], _MOST)
-        yield state(f"{names} {_IS[len(gone) == 1]} no longer examined", conclusion.scored)
+        yield state(f"{names} {IS[len(gone) == 1]} no longer examined", conclusion.scored)
 
 
 def _list_finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[Statement]:
@@ -137,15 +139,11 @@ def _list_finding_changes(conclusion: Conclusion, previous: Report) -> Iterator[
         evidence = list_evidence(finding.statements)
         yield state(f"new finding: {finding.title} ({finding.id})", *evidence)
     if left := len(new[_MOST_FINDINGS:]):
-        yield state(f"{count_noun(left, 'more finding')} {_IS[left == 1]} new", conclusion.scored)
+        yield state(f"{count_noun(left, 'more finding')} {IS[left == 1]} new", conclusion.scored)
     now = {(finding.kind, finding.title) for finding in conclusion.findings}
     gone = [finding for finding in previous.findings if (finding.kind, finding.title) not in now]
     for finding in gone[:_MOST_FINDINGS]:
         yield state(f"no longer found: {finding.title}", conclusion.scored)
     if left := len(gone[_MOST_FINDINGS:]):
-        text = f"{count_noun(left, 'more finding')} {_IS[left == 1]} no longer found"
+        text = f"{count_noun(left, 'more finding')} {IS[left == 1]} no longer found"
         yield state(text, conclusion.scored)
-
-
-_IS = {True: "is", False: "are"}
-_WAS = {True: "was", False: "were"}

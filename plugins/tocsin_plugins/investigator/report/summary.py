@@ -17,6 +17,7 @@ from tocsin_plugins.investigator.narrative import (
     describe_techniques,
 )
 from tocsin_plugins.investigator.phrases import (
+    IS,
     count_noun,
     format_time,
     join_names,
@@ -171,13 +172,10 @@ def _describe_focus(case: CaseFile) -> str:
         return ""
     if not focus:
         subject = "The incident does" if every == 1 else "The incidents do"
-        return f". {subject} not match the question, but {_ARE[every == 1]} related to it"
+        return f". {subject} not match the question, but {IS[every == 1]} related to it"
     match = "matches" if focus == 1 else "match"
     others = "the other one is" if every - focus == 1 else "the others are"
     return f". Of these incidents, {focus} {match} the question, and {others} related"
-
-
-_ARE = {True: "is", False: "are"}
 
 
 def _state_nothing_found(conclusion: Conclusion) -> Iterator[Statement]:

@@ -10,13 +10,11 @@ const verbatim = "time, pre, code, svg, textarea, script";
 
 const parse = (utc) => new Date(utc.replace(" UTC", "Z").replace(" ", "T"));
 const isTime = (utc) => !Number.isNaN(parse(utc).valueOf());
-const toUtc = (moment) => `${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+const format = (moment) => moment.toISOString().slice(0, 19).replace("T", " ");
+const toUtc = (moment) => `${format(moment)} UTC`;
 
-/** Return a time in the browser's time zone, in the server's form. `Intl` would delay the first paint. */
-function show(moment) {
-  const local = new Date(moment - moment.getTimezoneOffset() * 60_000);
-  return local.toISOString().slice(0, 19).replace("T", " ");
-}
+/** Return a time in the browser's time zone, in the server's form. */
+const show = (moment) => format(new Date(moment - moment.getTimezoneOffset() * 60_000));
 
 /** Show an element's time in the browser's time zone, with UTC on hover. */
 function localizeTime(time) {
