@@ -38,6 +38,9 @@ class MemoryIntake(Intake):
     def lose_stream(self) -> None:
         self._pushes, self._stream, self.lost = [], self._stream + 1, 0
 
+    def lose_last(self) -> None:
+        self._pushes.pop()
+
     async def publish(self, push: IntakePush) -> IntakePosition:
         self._require_present()
         for number, known in enumerate(self._pushes, 1):
@@ -53,6 +56,7 @@ class MemoryIntake(Intake):
         self._require_present()
         is_known = position is not None and position.stream == self._place(0).stream
         start = max(position.sequence, self.lost) if is_known else self.lost
+        start = min(start, len(self._pushes))
         found = [
             QueuedPush(number, push.received_at, push.body)
             for number, push in enumerate(self._pushes, 1)

@@ -47,6 +47,10 @@ def find_ports(count: int) -> list[int]:
     return list(ports)
 
 
+ALWAYS = ", sync_interval: always"
+"""What the documentation asks for: no push is acknowledged before it is written."""
+
+
 @dataclass
 class NatsServer:
     """A server, whose data survive its end."""
@@ -57,7 +61,7 @@ class NatsServer:
     monitoring_port: int
     extra: str = ""
     max_store: str = "1GB"
-    extra_jetstream: str = ""
+    extra_jetstream: str = ALWAYS
     host: str = "127.0.0.1"
     prefix: Sequence[str] = ()
     """The command that runs the server, where that is not this process."""

@@ -12,7 +12,14 @@ from tempfile import TemporaryDirectory
 import pytest
 from pydantic import ValidationError
 
-from nats_servers import NatsServer, Wire, find_ports, needs_servers, run_server
+from nats_servers import (
+    NatsServer,
+    Wire,
+    find_ports,
+    needs_servers,
+    run_cluster,
+    run_server,
+)
 
 pytest.importorskip("nats", reason="needs the package nats-py of the development requirements")
 
@@ -22,8 +29,6 @@ from tocsin.testing.conformance import IntakeConformance
 from tocsin.testing.conformance.intakes import PROVIDER, make_push
 from tocsin_nats.intake import RECEIVED, NatsIntake
 from tocsin_nats.settings import NatsSettings
-
-ALWAYS = ", sync_interval: always"
 
 pytestmark = needs_servers
 
@@ -79,21 +84,39 @@ async def open_intake(server: NatsServer, **settings):
         await client.close()
 
 
-async def test_one_replica_is_refused_unless_each_push_is_written_to_the_disk(tmp_path):
-    async with run_server(tmp_path / "lazy") as server:
+async def test_servers_are_refused_unless_each_push_is_written_to_the_disk_at_once(tmp_path):
+    async with run_server(tmp_path / "lazy", extra_jetstream="") as server:
+        async with open_intake(server, monitoring=[server.monitoring]) as intake:
+            [problem] = (await intake.check()).problems
+        assert f"{server.monitoring} acknowledges a push before it writes it" in problem
+    async with run_server(tmp_path / "always") as server:
         async with open_intake(server) as intake:
             [problem] = (await intake.check()).problems
-            assert "without `monitoring`" in problem
-        async with open_intake(server, monitoring=server.monitoring) as intake:
+        assert "`monitoring` has 0 of 1 servers" in problem
+        async with open_intake(server, monitoring=[server.monitoring]) as intake:
+            health = await intake.check()
+    assert health.problems == ()
+    assert health.detail.startswith("nats-server 2.")
+
+
+async def test_a_stream_that_is_larger_than_the_store_is_refused_with_both_settings(tmp_path):
+    async with run_server(tmp_path) as server, open_intake(server, max_mib=2000) as intake:
+        with pytest.raises(TryLater, match=r"no room for a stream of 2,000 MiB.*max_file_store"):
+            await intake.check()
+
+
+async def test_each_server_of_a_cluster_is_checked(tmp_path):
+    async with run_cluster(tmp_path) as servers:
+        addresses = [server.monitoring for server in servers]
+        async with open_intake(servers[0], replicas=3, monitoring=addresses[:2]) as intake:
+            await wait_until(lambda: intake.is_available)
             [problem] = (await intake.check()).problems
-            assert "writes to the disk later" in problem
-    async with (
-        run_server(tmp_path / "always", extra_jetstream=ALWAYS) as server,
-        open_intake(server, monitoring=server.monitoring) as intake,
-    ):
-        health = await intake.check()
-        assert health.problems == ()
-        assert health.detail.startswith("nats-server 2.")
+        await servers[2].kill()
+        async with open_intake(servers[0], replicas=3, monitoring=addresses) as intake:
+            await wait_until(lambda: intake.is_available)
+            problems = "\n".join((await intake.check()).problems)
+    assert "`monitoring` has 2 of 3 servers" in problem
+    assert f"{addresses[2]} does not respond at /jsz" in problems
 
 
 async def test_a_full_store_refuses_pushes_and_keeps_what_it_has(tmp_path):

@@ -64,7 +64,7 @@ class PushInbox:
         self._is_refused = False
         self._stops: Mapping[str, EmergencyStop] = {}
         self._stops_loaded_at: datetime | None = None
-        self._accepted = AcceptedPushes(context.database, context.clock)
+        self._accepted = AcceptedPushes(context.database, context.clock, PUSH_STREAM)
         self._writers: dict[str, PushWriter] = {}
         self.replace((), providers)
         self._refused = RefusedPushes(context.database, context.clock, PUSH_STREAM)
@@ -177,6 +177,7 @@ class PushInbox:
         push = IntakePush(
             provider=writer.name, key=key or str(ULID()), received_at=now, body=request.body
         )
+        last = self._accepted.last
         try:
             async with asyncio.timeout(PUBLISH_SECONDS):
                 position = await self.intake.publish(push)
@@ -190,7 +191,7 @@ class PushInbox:
         if self._is_refused:
             _log.info("intake accepts pushes again")
             self._is_refused = False
-        self._accepted.add(writer.name, position, now)
+        self._accepted.add(writer.name, position, now, None if key else last)
         writer.meter.count_accepted_push()
         return counts
 

@@ -18,13 +18,13 @@ from tocsin.accounting import Period, report_period
 from tocsin.events import Notifiers
 from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import PushRequest
-from tocsin.incidents import PushInbox, SyncContext, list_coverage, list_quarantine
+from tocsin.incidents import LOST_PUSHES, PushInbox, SyncContext, list_coverage, list_quarantine
 from tocsin.incidents.coverage import StalePosition
 from tocsin.incidents.intake import reader as reader_module
 from tocsin.incidents.intake.positions import acquire_intake_lease
 from tocsin.store import DatabaseFault
 from tocsin.store.faults import DatabaseFailure
-from tocsin.store.tables import incidents, intake_positions
+from tocsin.store.tables import coverage, incidents, intake_positions
 from tocsin.testing.conformance import IntakeConformance
 from tocsin_connectors.siem.push import Push
 
@@ -294,6 +294,46 @@ async def test_a_stream_that_is_lost_is_in_the_proof(database, clock, inbox, rea
     await inbox.flush()
     assert await prove(database, clock) == (["lost-push"], [])
     assert await position(database) == (1, 1)
+
+
+async def test_a_lost_end_of_the_stream_is_in_the_proof_though_its_numbers_are_given_again(
+    database, clock, inbox, reader, intake
+):
+    await inbox.take(NAME, request(case(0)))
+    await reader.step()
+    await inbox.take(NAME, request(case(1)))
+    await inbox.take(NAME, request(case(2)))
+    intake.lose_last()
+    intake.lose_last()
+    for number in range(3, 6):
+        await inbox.take(NAME, request(case(number)))
+    await reader.step()
+    assert (await titles(database)).keys() == {"case-0", "case-3", "case-4", "case-5"}
+    await inbox.flush()
+    assert await prove(database, clock) == (["lost-push"], [])
+
+
+async def test_a_stream_that_ends_before_what_was_read_is_in_the_proof_once(
+    database, clock, inbox, reader, intake
+):
+    for number in range(3):
+        await inbox.take(NAME, request(case(number)))
+    await reader.step()
+    intake.lose_last()
+    await reader.step()
+    await reader.step()
+    assert await prove(database, clock) == (["lost-push"], [])
+    query = select(coverage.c.reason).where(coverage.c.outcome == LOST_PUSHES)
+    reason = await database.read(lambda c: c.scalar(query))
+    assert "ends at number 2, although Tocsin has already read number 3" in reason
+
+
+async def test_a_push_that_its_sender_repeats_is_no_loss(database, clock, inbox, reader):
+    for key in ("first", "second", "first"):
+        await inbox.take(NAME, request(case(0)), key)
+    await reader.step()
+    await inbox.flush()
+    assert await prove(database, clock) == ([], [])
 
 
 async def test_an_idle_provider_misses_nothing_when_pushes_to_others_expire(

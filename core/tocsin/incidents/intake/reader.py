@@ -12,8 +12,9 @@ from sqlalchemy import Connection
 
 from tocsin.errors import Refused, TryLater
 from tocsin.hookspecs import Intake, IntakePosition, QueuedPush
-from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
+from tocsin.incidents.coverage import StreamKey
 from tocsin.incidents.held_lease import hold_when_free
+from tocsin.incidents.intake.losses import describe_skip, record_loss
 from tocsin.incidents.intake.positions import (
     acquire_intake_lease,
     advance_intake_position,
@@ -25,8 +26,6 @@ from tocsin.loops import beat, raise_if_cancelled, run_forever
 from tocsin.model import Received, Rejected
 from tocsin.store import DatabaseFault, Lease, LeaseLost, find_fault
 
-LOST_PUSHES = "lost-pushes"
-"""The outcome in the ledger of accepted pushes that the intake no longer has."""
 BATCH = 500
 """The most pushes, and unless a single push has more, the most incidents in a transaction."""
 IDLE_INTERVAL = timedelta(hours=1)
@@ -142,7 +141,7 @@ class IntakeReader:
 
     async def _skip_to(self, start: IntakePosition) -> None:
         """Continue where the intake still has pushes, and record what it has lost."""
-        reason = None if self._read is None else _describe_loss(self._read, start)
+        reason = None if self._read is None else describe_skip(self._read, start)
         await self._flush()
         await self._database.write(self._record_skip, start, reason)
         self._note_stored(start)
@@ -154,8 +153,7 @@ class IntakeReader:
     ) -> None:
         self._advance(connection, start)
         if reason is not None:
-            failure = ReadFailure(LOST_PUSHES, reason)
-            record_failure(connection, self._key, failure, self._clock.now(), continues=False)
+            record_loss(connection, self._key, reason, self._clock.now())
 
     def _advance(
         self, connection: Connection, after: IntakePosition, received_at: datetime | None = None
@@ -257,15 +255,3 @@ def _is_unavailable(error: Exception) -> bool:
     """Return whether no smaller batch could be stored either."""
     fault = find_fault(error)
     return isinstance(error, LeaseLost) or fault not in {None, DatabaseFault.TIMED_OUT}
-
-
-def _describe_loss(before: IntakePosition, start: IntakePosition) -> str:
-    if before.stream != start.stream:
-        return (
-            f"the intake's stream was lost and created again; the pushes that the earlier stream "
-            f"accepted after number {before.sequence} are gone"
-        )
-    return (
-        f"the intake no longer contains the pushes {before.sequence + 1} to {start.sequence}, some "
-        f"of which might have been for this provider"
-    )

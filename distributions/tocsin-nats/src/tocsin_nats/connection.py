@@ -12,8 +12,8 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig, StreamInfo
+from nats.js.errors import APIError, NotFoundError
 from nats.js.errors import Error as JetStreamError
-from nats.js.errors import NotFoundError
 
 import nats
 from tocsin import IntakePosition, Tools, TryLater
@@ -23,6 +23,8 @@ API_SECONDS = 2
 DUPLICATE_SECONDS = 600
 MAX_MESSAGE = 2**20
 RETRY_SECONDS = 1
+NO_ROOM = 10047
+"""The code of NATS for a stream that is larger than what the servers have left."""
 
 
 class NatsConnection:
@@ -88,9 +90,20 @@ class NatsConnection:
             try:
                 self.stream = await streams.stream_info(self._settings.stream)
             except NotFoundError:
-                self.stream = await streams.add_stream(self._describe_stream())
+                self.stream = await self._create_stream(streams)
                 self._tools.log.warning("intake stream created", stream=self._settings.stream)
             return self.stream
+
+    async def _create_stream(self, streams: JetStreamContext) -> StreamInfo:
+        try:
+            return await streams.add_stream(self._describe_stream())
+        except APIError as error:
+            if error.err_code != NO_ROOM:
+                raise
+            raise TryLater(
+                f"NATS has no room for a stream of {self._settings.max_mib:,} MiB; increase "
+                "`max_file_store` of the servers or reduce `max_mib`"
+            ) from error
 
     @asynccontextmanager
     async def failures(self) -> AsyncIterator[None]:

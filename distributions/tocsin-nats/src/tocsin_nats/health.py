@@ -72,21 +72,28 @@ def _find_stream_problems(stream: StreamInfo, settings: NatsSettings) -> Iterato
 async def _find_sync_problems(
     stream: StreamInfo, settings: NatsSettings, tools: Tools
 ) -> AsyncIterator[str]:
-    """Yield why an acknowledged push might not be on a disk, if one server alone keeps it."""
-    if (stream.config.num_replicas or 1) > 1:
-        return
-    remedy = "use a cluster of three servers and 3 replicas, or `sync_interval: always`"
-    if settings.monitoring is None:
+    """Yield why a server might acknowledge a push before it writes it to the disk.
+
+    A replicated stream does so too, unless `sync_interval` is `always`: when the disks were full,
+    servers lost pushes that they had acknowledged.
+    """
+    needed = stream.config.num_replicas or 1
+    known = len(settings.monitoring)
+    if known < needed:
         yield (
-            "the stream has 1 replica, and without `monitoring`, `tocsin check` cannot verify that "
-            f"the server writes each push to the disk; {remedy} and `monitoring`"
+            f"`tocsin check` cannot verify that all servers write each push to the disk at once: "
+            f"`monitoring` has {known} of {needed} servers; set `sync_interval: always` on each "
+            "server, and add the monitoring URL of each to `monitoring`"
         )
-        return
-    try:
-        answer = await tools.http.request("GET", f"{settings.monitoring}/jsz?config=true")
-        config = parse_json(answer.body)["config"]
-    except (PluginFailure, ValueError, KeyError, TypeError) as error:
-        yield f"monitoring: {settings.monitoring} does not respond at /jsz: {error!r}"
-        return
-    if not (isinstance(config, dict) and config.get("sync_always")):
-        yield f"the stream has 1 replica, and the server writes to the disk later; {remedy}"
+    for url in settings.monitoring:
+        try:
+            answer = await tools.http.request("GET", f"{url}/jsz?config=true")
+            config = parse_json(answer.body)["config"]
+        except (PluginFailure, ValueError, KeyError, TypeError) as error:
+            yield f"monitoring: {url} does not respond at /jsz: {error!r}"
+            continue
+        if not (isinstance(config, dict) and config.get("sync_always")):
+            yield (
+                f"the server at {url} acknowledges a push before it writes it to the disk; set "
+                "`sync_interval: always` in its `jetstream` block"
+            )

@@ -77,18 +77,24 @@ class NatsSettings(Intake.Settings):
         description="Maximum size of the stream in MiB. Tocsin uses this value when it creates the "
         "stream. If the stream is full, Tocsin stores new pushes directly in the database.",
     )
-    monitoring: ServerUrl | None = Field(
-        default=None,
-        description="Monitoring URL of the server, such as http://127.0.0.1:8222. If the stream "
-        "has only one replica, `tocsin check` uses this URL to verify that the server sets "
+    monitoring: tuple[ServerUrl, ...] = Field(
+        default=(),
+        max_length=9,
+        description="Monitoring URLs of all servers of the cluster, such as "
+        "https://nats-1.example.org:8222. `tocsin check` uses them to verify that each server sets "
         "`sync_interval: always`.",
     )
 
     @property
     def allow_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The address of the monitoring port, which needs no encryption."""
-        host = urlsplit(str(self.monitoring or "")).hostname or ""
-        return (ip_network(host),) if _is_local(host) and host != "localhost" else ()
+        """The addresses of monitoring ports on this machine, which need no encryption."""
+        hosts = {host for host in self.own_hosts() if _is_local(host) and host != "localhost"}
+        return tuple(ip_network(host) for host in sorted(hosts))
+
+    def own_hosts(self) -> frozenset[str]:
+        """Return the hosts of the monitoring URLs."""
+        hosts = (urlsplit(url).hostname for url in self.monitoring)
+        return frozenset(host for host in hosts if host)
 
     @field_validator("servers")
     @classmethod
