@@ -25,6 +25,7 @@ from bench import (
     scale,
     schedules,
     search,
+    start,
     sync,
     verdicts,
 )
@@ -46,6 +47,7 @@ PARTS = {
     "graph": graph.run,
     "growth": growth.run,
     "schedules": schedules.run,
+    "start": start.run,
     "verdicts": verdicts.run,
 }
 BY_NAME = {

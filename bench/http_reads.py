@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -128,9 +129,25 @@ async def add_key(database: Database, *scopes: Scope) -> tuple[str, str]:
     return value.identifier, text
 
 
+@dataclass(frozen=True, slots=True)
+class RunningNode:
+    """A process of `tocsin serve` that responds."""
+
+    port: int
+    pid: int
+    log: Path
+
+
 @contextmanager
 def node(url: URL) -> Iterator[int]:
     """Run `tocsin serve` on this database without plugins, and yield its port."""
+    with serve(url) as running:
+        yield running.port
+
+
+@contextmanager
+def serve(url: URL) -> Iterator[RunningNode]:
+    """Run `tocsin serve` on this database without plugins, and yield the process."""
     port = free_port()
     with TemporaryDirectory() as folder:
         plugins = Path(folder) / "plugins.toml"
@@ -151,7 +168,7 @@ def node(url: URL) -> Iterator[int]:
             process = subprocess.Popen(command, env=os.environ | settings, stderr=stderr)
         try:
             assert asyncio.run(_answers(port, process)), log.read_text()
-            yield port
+            yield RunningNode(port, process.pid, log)
         finally:
             process.terminate()
             process.wait()

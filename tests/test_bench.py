@@ -24,6 +24,7 @@ def test_every_part_of_the_benchmarks_can_be_asked_for():
         "paginated-api",
         "extraction",
         "investigation",
+        "start",
         "sync-large",
         "verdicts",
     ):
