@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from bench.delivery import SECRET
 from bench.subprocesses import free_port
 
 N8N = "1.123.81"
+NODE_RED = "4.1.15"
 _ROOT = Path(__file__).parents[1]
 _NODE_RED = Path(os.environ.get("TOCSIN_NODE_RED", _ROOT / ".components" / "node-red"))
 _START = 180  # seconds
@@ -83,9 +83,7 @@ def list_flow_servers() -> Mapping[str, Start]:
 
 @asynccontextmanager
 async def _run_node_red(folder: Path, target: str) -> AsyncIterator[FlowServer]:
-    program = _NODE_RED / "node_modules/node-red/red.js"
-    if not program.is_file():
-        sys.exit(f"no Node-RED is in {_NODE_RED}; run .ci/components, or set TOCSIN_NODE_RED")
+    program = await asyncio.to_thread(_find_node_red, folder / "program")
     port = free_port()
     settings = {
         "uiHost": "127.0.0.1",
@@ -101,6 +99,21 @@ async def _run_node_red(folder: Path, target: str) -> AsyncIterator[FlowServer]:
     command = ("node", str(program), "--settings", str(folder / "settings.js"))
     async with _serve(command, _environment(folder), port, "/events") as server:
         yield server
+
+
+def _find_node_red(folder: Path) -> Path:
+    """Return the program that `.ci/components` installs; without it, install one in `folder`."""
+    program = Path("node_modules/node-red/red.js")
+    if not (_NODE_RED / program).is_file():
+        package = f"node-red@{NODE_RED}"
+        _run_npm(folder, "install", package, "--ignore-scripts", "--no-audit", "--no-fund")
+        return folder / program
+    return _NODE_RED / program
+
+
+def _run_npm(folder: Path, *command: str) -> None:
+    npm = ["npm", *command, f"--prefix={folder}", "--loglevel=error"]
+    subprocess.run(npm, check=True, stdout=subprocess.DEVNULL)
 
 
 def _build_node_red_flow(target: str) -> list[dict[str, Any]]:
@@ -172,12 +185,9 @@ def _install_n8n() -> str:
         folder.mkdir(parents=True, exist_ok=True)
         package = {"dependencies": {"n8n": N8N}, "overrides": {"xlsx": "0.18.5"}}
         (folder / "package.json").write_text(json.dumps(package))
-        for command in (
-            ("install", "--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund"),
-            ("rebuild", "sqlite3", "--build-from-source"),
-        ):
-            npm = ["npm", *command, f"--prefix={folder}", "--loglevel=error"]
-            subprocess.run(npm, check=True)
+        options = ("--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund")
+        _run_npm(folder, "install", *options)
+        _run_npm(folder, "rebuild", "sqlite3", "--build-from-source")
     return str(program)
 
 

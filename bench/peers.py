@@ -1,8 +1,8 @@
 """Deliveries of Tocsin, Node-RED, n8n and Apprise: the same events to one receiver, in one run.
 
-Node-RED comes from `.ci/components`, Apprise from PyPI into a virtual environment for the run, and
-n8n, where `TOCSIN_N8N` names a folder for it, from npm. Tocsin stores each event and each attempt
-durably; the others keep nothing.
+Node-RED comes from `.ci/components`, or from npm for the run, Apprise from PyPI into a virtual
+environment for the run, and n8n, where `TOCSIN_N8N` names a folder for it, from npm. Tocsin stores
+each event and each attempt durably; the others keep nothing.
 """
 
 from __future__ import annotations
