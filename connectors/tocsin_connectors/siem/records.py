@@ -77,7 +77,10 @@ T = TypeVar("T", bound=Hashable)
 
 def text(record: dict[str, Any], key: str) -> str | None:
     """Return the text at `key`, truncated to 4,096 characters, or None."""
-    value = record.get(key)
+    return _clean(record.get(key))
+
+
+def _clean(value: Any) -> str | None:
     # Not every database can store NUL characters.
     return (
         value.replace("\0", "").strip()[:MAX_TEXT_LENGTH] or None
@@ -89,8 +92,10 @@ def text(record: dict[str, Any], key: str) -> str | None:
 def texts(record: dict[str, Any], key: str) -> list[str]:
     """Return the texts at `key`, which holds one or a list of them."""
     value = record.get(key)
+    if value is None:
+        return []
     values = value if isinstance(value, list) else [value]
-    return [found for item in values if (found := text({"": item}, ""))]
+    return [found for item in values if (found := _clean(item))]
 
 
 def number(record: dict[str, Any], key: str) -> int | None:
@@ -180,7 +185,7 @@ def text_at(record: Any, *paths: str) -> str | None:
 
 def texts_at(record: Any, path: str) -> list[str]:
     """Return the texts at a path such as `network.dns.questions.name`, including in lists."""
-    return [found for value in values_at(record, path) if (found := text({"": value}, ""))]
+    return [found for value in values_at(record, path) if (found := _clean(value))]
 
 
 def scalars(value: Any) -> Iterator[str | int]:

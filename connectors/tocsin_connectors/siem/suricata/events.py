@@ -171,6 +171,6 @@ def _list_mails(record: dict[str, Any]) -> Iterator[tuple[list[Entity], list[Ent
     for key, sender, receivers in (("smtp", "mail_from", "rcpt_to"), ("email", "from", "to")):
         mail = child(record, key)
         yield (
-            list(find_mail_addresses({sender: mail.get(sender)})),
-            list(find_mail_addresses({receivers: mail.get(receivers)})),
+            list(find_mail_addresses(mail, (sender,))),
+            list(find_mail_addresses(mail, (receivers,))),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -33,6 +33,7 @@ _CVE_IN_TEXT = re.compile(r"\bCVE[-_ ](\d{4})[-_ ](\d{4,7})\b", re.IGNORECASE)
 _TECHNIQUE = re.compile(r"(T\d{4})(?:[._](\d{3}))?", re.IGNORECASE)
 _HASH = re.compile(r"(?:[0-9a-fA-F]{32}){1,4}|[0-9a-fA-F]{40}")
 _MAIL_ADDRESS = re.compile(r"[^\s<>\",;:@]{1,64}@[\w.-]{1,255}")
+_MAIL_MEMBERS = ("mail_from", "rcpt_to", "from", "to", "cc")
 _HTTP_PORT = 80
 
 
@@ -80,8 +81,7 @@ def find_roles(record: dict[str, Any]) -> EntityRoles:
         [
             address
             for key, members in (("smtp", smtp), ("email", email))
-            for member in members
-            for address in find_mail_addresses({member: child(record, key).get(member)})
+            for address in find_mail_addresses(child(record, key), members)
         ]
         for smtp, email in ((("mail_from",), ("from",)), (("rcpt_to",), ("to", "cc")))
     )
@@ -139,9 +139,11 @@ def find_hashes(file: dict[str, Any]) -> Iterator[Entity]:
             yield Entity(EntityKind.FILE_HASH, value)
 
 
-def find_mail_addresses(message: dict[str, Any]) -> Iterator[Entity]:
-    """Yield the addresses of a message's sender and receivers."""
-    for key in ("mail_from", "rcpt_to", "from", "to", "cc"):
+def find_mail_addresses(
+    message: dict[str, Any], members: Iterable[str] = _MAIL_MEMBERS
+) -> Iterator[Entity]:
+    """Yield the addresses in these members of a message, by default its sender and receivers."""
+    for key in members:
         for value in texts(message, key):
             if match := _MAIL_ADDRESS.search(value):
                 yield Entity(EntityKind.EMAIL, match[0])
