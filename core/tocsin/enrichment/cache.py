@@ -23,8 +23,10 @@ MAX_STALENESS = timedelta(days=7)
 _ENRICHMENT = TypeAdapter(Enrichment)
 _AT_ONCE = 500
 _e = enrichments.c
-_kept = select(_e.kind, _e.value, _e.content, _e.fetched_at, _e.changed_at, _e.expires_at).where(
-    _e.enricher == bindparam("enricher"),
+_kept = select(
+    *(_e.enricher, _e.kind, _e.value, _e.content, _e.fetched_at, _e.changed_at, _e.expires_at)
+).where(
+    _e.enricher.in_(bindparam("enrichers", expanding=True)),
     _e.kind == bindparam("kind"),
     _e.value.in_(bindparam("values", expanding=True)),
 )
@@ -63,14 +65,21 @@ def look_up_enrichments(
     connection: Connection, enricher: str, entities: Collection[Entity]
 ) -> dict[Entity, CachedEnrichment]:
     """Return the cached enrichments of these entities; others are left out."""
-    found = {}
+    return load_enrichments(connection, [enricher], entities)[enricher]
+
+
+def load_enrichments(
+    connection: Connection, enrichers: Sequence[str], entities: Collection[Entity]
+) -> dict[str, dict[Entity, CachedEnrichment]]:
+    """Return the cached enrichments of these entities by enricher; others are left out."""
+    found: dict[str, dict[Entity, CachedEnrichment]] = {name: {} for name in enrichers}
     for kind, values in _by_kind(entities):
-        parameters = {"enricher": enricher, "kind": kind, "values": values}
+        parameters = {"enrichers": enrichers, "kind": kind, "values": values}
         for row in connection.execute(_kept, parameters):
             entity = Entity(EntityKind(row.kind), row.value)
             with suppress(ValidationError):  # written by another version of the service
                 reply = None if row.content is None else _from_content(entity, row.content)
-                found[entity] = CachedEnrichment(
+                found[row.enricher][entity] = CachedEnrichment(
                     reply, row.fetched_at, row.changed_at, row.expires_at
                 )
     return found

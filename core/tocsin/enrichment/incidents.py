@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, func, select
 
-from tocsin.enrichment.cache import CachedEnrichment, EnrichmentDifference, look_up_enrichments
+from tocsin.enrichment.cache import CachedEnrichment, EnrichmentDifference, load_enrichments
 from tocsin.enrichment.enrichers import Enrichers
 from tocsin.enrichment.results import GatheredEnrichments
 from tocsin.model import Enrichment, Entity, EntityKind, Marking, QueryOutcome, find_marking
@@ -110,10 +110,11 @@ class IncidentEnricher:
         Entities of which nothing is known are left out.
         """
         found: dict[Entity, dict[str, CachedEnrichment]] = {}
-        for source in self._enrichers.sources():
-            for entity, kept in look_up_enrichments(connection, source.name, entities).items():
+        names = [source.name for source in self._enrichers.sources()]
+        for name, cached in load_enrichments(connection, names, entities).items():
+            for entity, kept in cached.items():
                 if kept.enrichment is not None:
-                    found.setdefault(entity, {})[source.name] = kept
+                    found.setdefault(entity, {})[name] = kept
         return found
 
 

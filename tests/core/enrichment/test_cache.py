@@ -19,7 +19,12 @@ from tocsin import (
     Tlp,
     TryLater,
 )
-from tocsin.enrichment.cache import EnrichmentDifference, look_up_enrichments, store_enrichments
+from tocsin.enrichment.cache import (
+    EnrichmentDifference,
+    load_enrichments,
+    look_up_enrichments,
+    store_enrichments,
+)
 from tocsin.store.tables import enrichments, relation_sources, relations
 
 ONE, TWO = (Entity(EntityKind.IP, f"198.51.100.{n}") for n in (1, 2))
@@ -191,12 +196,24 @@ async def test_when_something_changed_is_kept_apart_from_when_it_was_asked(make,
     assert (kept.changed_at, kept.fetched_at) == (began, began + timedelta(hours=2))
 
 
+async def test_enrichments_of_several_enrichers_are_found_at_once(database, clock):
+    for name, entity in (("one", ONE), ("two", ONE), ("two", DOMAIN), ("three", TWO)):
+        known = {entity: Enrichment(entity=entity, summary=f"from {name}")}
+        expires_at = clock.now() + timedelta(hours=1)
+        await database.write(store_enrichments, name, known, clock.now(), expires_at)
+    found = await database.read(load_enrichments, ["two", "one", "four"], [ONE, TWO, DOMAIN])
+    assert {
+        name: {entity: kept.enrichment.summary for entity, kept in cached.items()}
+        for name, cached in found.items()
+    } == {"two": {ONE: "from two", DOMAIN: "from two"}, "one": {ONE: "from one"}, "four": {}}
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_what_is_kept_is_found_by_the_primary_key(database):
     def plan(connection):
         said = []
         event.listen(connection, "before_cursor_execute", lambda *a: said.append((a[2], a[3])))
-        look_up_enrichments(connection, "source", [ONE, TWO, DOMAIN])
+        load_enrichments(connection, ["source", "other"], [ONE, TWO, DOMAIN])
         return [
             row[3]
             for statement, parameters in list(said)
@@ -204,5 +221,5 @@ async def test_what_is_kept_is_found_by_the_primary_key(database):
         ]
 
     steps = await database.read(plan)
-    assert len(steps) == 2  # one for each kind
+    assert len(steps) == 2  # one for each kind, whatever the number of enrichers
     assert all("(enricher=? AND kind=? AND value=?)" in step for step in steps)
