@@ -129,7 +129,13 @@ def configure_logs(form: Literal["console", "json"], level: LogLevel = "info") -
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
+    handler.addFilter(_is_of_use)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    """Return whether a line of a library can help: CPython logs one for each end of STARTTLS."""
+    return not (record.name == "asyncio" and "eof_received" in record.getMessage())
 
 
 def _console_processors() -> list[structlog.typing.Processor]:

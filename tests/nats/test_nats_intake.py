@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from nats.js.api import ClusterInfo, PeerInfo
 from pydantic import ValidationError
 
 from nats_servers import (
@@ -27,6 +29,7 @@ from tocsin import TryLater
 from tocsin.testing import loopback_client, make_settings, make_tools
 from tocsin.testing.conformance import IntakeConformance
 from tocsin.testing.conformance.intakes import PROVIDER, make_push
+from tocsin_nats.health import _find_stream_problems
 from tocsin_nats.intake import RECEIVED, NatsIntake
 from tocsin_nats.settings import NatsSettings
 
@@ -92,11 +95,35 @@ async def test_servers_are_refused_unless_each_push_is_written_to_the_disk_at_on
     async with run_server(tmp_path / "always") as server:
         async with open_intake(server) as intake:
             [problem] = (await intake.check()).problems
-        assert "`monitoring` has 0 of 1 servers" in problem
+        assert "of 1 servers, 0 responded" in problem
         async with open_intake(server, monitoring=[server.monitoring]) as intake:
             health = await intake.check()
     assert health.problems == ()
     assert health.detail.startswith("nats-server 2.")
+
+
+async def test_a_stream_that_differs_from_the_settings_and_is_nearly_full_is_a_problem(tmp_path):
+    async with run_server(tmp_path) as server:
+        async with open_intake(server, max_mib=1) as intake:
+            await wait_until(lambda: intake.is_available)
+            await intake.publish(make_push("1", body=b"x" * 1_000_000))
+        settings = {"replicas": 3, "keep_for": "30d", "monitoring": [server.monitoring]}
+        async with open_intake(server, max_mib=2, **settings) as intake:
+            problems = "\n".join((await intake.check()).problems)
+    assert "the stream has 1 replicas, and `replicas` is 3" in problems
+    assert "the stream keeps pushes for 168 h, and `keep_for` is 720 h" in problems
+    assert "room for 1 MiB, and `max_mib` is 2" in problems
+    assert "the stream is 95% full" in problems
+
+
+async def test_refused_credentials_are_named(tmp_path):
+    users = 'authorization { users: [{ user: "tocsin", password: "of-the-server" }] }'
+    async with (
+        run_server(tmp_path, extra=users) as server,
+        open_intake(server, user="tocsin", password="of-another") as intake,
+    ):
+        with pytest.raises(TryLater, match="the servers refuse the credentials"):
+            await intake.check()
 
 
 async def test_a_stream_that_is_larger_than_the_store_is_refused_with_both_settings(tmp_path):
@@ -108,15 +135,28 @@ async def test_a_stream_that_is_larger_than_the_store_is_refused_with_both_setti
 async def test_each_server_of_a_cluster_is_checked(tmp_path):
     async with run_cluster(tmp_path) as servers:
         addresses = [server.monitoring for server in servers]
-        async with open_intake(servers[0], replicas=3, monitoring=addresses[:2]) as intake:
+        repeated = [*addresses[:2], addresses[1]]
+        async with open_intake(servers[0], replicas=3, monitoring=repeated) as intake:
             await wait_until(lambda: intake.is_available)
             [problem] = (await intake.check()).problems
         await servers[2].kill()
         async with open_intake(servers[0], replicas=3, monitoring=addresses) as intake:
             await wait_until(lambda: intake.is_available)
             problems = "\n".join((await intake.check()).problems)
-    assert "`monitoring` has 2 of 3 servers" in problem
-    assert f"{addresses[2]} does not respond at /jsz" in problems
+    assert "of 3 servers, 2 responded" in problem
+    assert f"monitoring: {addresses[2]}: " in problems
+    assert "TryLater" not in problems
+
+
+async def test_a_replica_that_the_others_have_not_seen_for_long_is_a_problem(tmp_path):
+    async with run_server(tmp_path) as server, open_intake(server) as intake:
+        await wait_until(lambda: intake.is_available)
+        stream = await intake._connection.load_stream()
+    active = PeerInfo(name="n2", current=True, offline=False, active=10**9)
+    gone = replace(active, name="n3", active=76 * 10**9)
+    stream.cluster = ClusterInfo(replicas=[active, gone])
+    problems = [*_find_stream_problems(stream, intake.settings)]
+    assert problems == ["the replica n3 is not current; it was last seen 76 s ago"]
 
 
 async def test_a_full_store_refuses_pushes_and_keeps_what_it_has(tmp_path):

@@ -129,6 +129,8 @@ def _list_tables(configuration: Configuration) -> Iterator[tuple[str, PluginSett
     """Yield the tables of this node, except destinations, which are read from the database."""
     yield from ((f"providers.{each.name}", each.settings) for each in configuration.providers)
     yield from ((f"enrichers.{each.name}", each.settings) for each in configuration.enrichers)
+    if configuration.intake is not None:
+        yield "intake", configuration.intake.settings
 
 
 def _list_secret_files(configuration: Configuration) -> list[Path]:

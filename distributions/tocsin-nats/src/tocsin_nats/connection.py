@@ -23,8 +23,10 @@ API_SECONDS = 2
 DUPLICATE_SECONDS = 600
 MAX_MESSAGE = 2**20
 RETRY_SECONDS = 1
-NO_ROOM = 10047
-"""The code of NATS for a stream that is larger than what the servers have left."""
+OVERLAPPING_SUBJECTS = 10065
+"""The code of NATS for a stream whose subjects are those of another one."""
+
+REFUSED = "the servers refuse the credentials; correct `user` and `password`, or `token`"
 
 
 class NatsConnection:
@@ -95,15 +97,21 @@ class NatsConnection:
             return self.stream
 
     async def _create_stream(self, streams: JetStreamContext) -> StreamInfo:
+        settings = self._settings
         try:
             return await streams.add_stream(self._describe_stream())
         except APIError as error:
-            if error.err_code != NO_ROOM:
-                raise
-            raise TryLater(
-                f"NATS has no room for a stream of {self._settings.max_mib:,} MiB; increase "
-                "`max_file_store` of the servers or reduce `max_mib`"
-            ) from error
+            if "insufficient storage" in (error.description or ""):
+                raise TryLater(
+                    f"NATS: no room for a stream of {settings.max_mib:,} MiB; increase "
+                    "`max_file_store` of the servers or reduce `max_mib`"
+                ) from error
+            if error.err_code == OVERLAPPING_SUBJECTS:
+                raise TryLater(
+                    f"NATS: another stream than {settings.stream} has the subjects "
+                    f"{settings.subject}.*; correct `stream` or `subject`"
+                ) from error
+            raise
 
     @asynccontextmanager
     async def failures(self) -> AsyncIterator[None]:
@@ -184,7 +192,10 @@ class NatsConnection:
         return options
 
     async def _note_error(self, error: Exception) -> None:
-        self.last_error = str(error) or type(error).__name__
+        if isinstance(error, ConnectionError) and self.last_error == REFUSED:
+            return  # the servers also close a connection whose credentials they refuse
+        text = str(error) or type(error).__name__
+        self.last_error = REFUSED if "authorization violation" in text.lower() else text
 
     async def _forget_stream(self) -> None:
         self.stream = None

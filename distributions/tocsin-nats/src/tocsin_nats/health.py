@@ -14,6 +14,10 @@ from tocsin_nats.settings import NatsSettings
 
 OLDEST = (2, 10)
 """The first version with `sync_interval`."""
+_NEARLY_FULL = 0.9
+_SILENCE = timedelta(seconds=10)
+"""The servers of a cluster send heartbeats every second."""
+_HOUR = timedelta(hours=1)
 _CONNECT_SECONDS = 5
 _POLL_SECONDS = 0.05
 
@@ -57,7 +61,16 @@ def _find_stream_problems(stream: StreamInfo, settings: NatsSettings) -> Iterato
     if not (config.max_age is None or config.max_age == 0):
         kept = timedelta(seconds=config.max_age)
         if kept < settings.keep_for:
-            yield f"the stream keeps pushes for {kept}; `keep_for` is {settings.keep_for}"
+            yield (
+                f"the stream keeps pushes for {kept / _HOUR:g} h, and `keep_for` is "
+                f"{settings.keep_for / _HOUR:g} h; {_edit(settings, '--max-age')}"
+            )
+    if (config.num_replicas or 1) < settings.replicas:
+        yield (
+            f"the stream has {config.num_replicas or 1} replicas, and `replicas` is "
+            f"{settings.replicas}; {_edit(settings, '--replicas')}"
+        )
+    yield from _find_space_problems(stream, settings)
     if not config.duplicate_window or config.duplicate_window < DUPLICATE_SECONDS:
         yield (
             f"the stream discards keys too early; set its duplicate window to {DUPLICATE_SECONDS} s"
@@ -65,8 +78,30 @@ def _find_stream_problems(stream: StreamInfo, settings: NatsSettings) -> Iterato
     if f"{settings.subject}.*" not in (config.subjects or ()):
         yield f"the stream does not contain the subjects {settings.subject}.*"
     for replica in (stream.cluster.replicas or ()) if stream.cluster else ():
-        if replica.offline:
-            yield f"the replica {replica.name} is offline"
+        silence = timedelta(microseconds=(replica.active or 0) / 1000)
+        if replica.offline or not replica.current or silence > _SILENCE:
+            seen = f"{silence.total_seconds():.0f} s ago"
+            yield f"the replica {replica.name} is not current; it was last seen {seen}"
+
+
+def _find_space_problems(stream: StreamInfo, settings: NatsSettings) -> Iterator[str]:
+    room, used = stream.config.max_bytes or 0, stream.state.bytes
+    if room <= 0:
+        return
+    if room < settings.max_mib * 2**20:
+        yield (
+            f"the stream has room for {room // 2**20:,} MiB, and `max_mib` is "
+            f"{settings.max_mib:,}; {_edit(settings, '--max-bytes')}"
+        )
+    if used > _NEARLY_FULL * room:
+        yield (
+            f"the stream is {used / room:.0%} full; once it is full, Tocsin stores pushes directly "
+            "in the database; increase its size, or reduce the time for which it keeps pushes"
+        )
+
+
+def _edit(settings: NatsSettings, option: str) -> str:
+    return f"correct the setting, or run `nats stream edit {settings.stream} {option} ...`"
 
 
 async def _find_sync_problems(
@@ -77,23 +112,27 @@ async def _find_sync_problems(
     A replicated stream does so too, unless `sync_interval` is `always`: when the disks were full,
     servers lost pushes that they had acknowledged.
     """
-    needed = stream.config.num_replicas or 1
-    known = len(settings.monitoring)
-    if known < needed:
-        yield (
-            f"`tocsin check` cannot verify that all servers write each push to the disk at once: "
-            f"`monitoring` has {known} of {needed} servers; set `sync_interval: always` on each "
-            "server, and add the monitoring URL of each to `monitoring`"
-        )
+    needed = max(stream.config.num_replicas or 1, len(settings.servers))
+    seen: set[str] = set()
     for url in settings.monitoring:
         try:
             answer = await tools.http.request("GET", f"{url}/jsz?config=true")
-            config = parse_json(answer.body)["config"]
-        except (PluginFailure, ValueError, KeyError, TypeError) as error:
-            yield f"monitoring: {url} does not respond at /jsz: {error!r}"
-            continue
-        if not (isinstance(config, dict) and config.get("sync_always")):
-            yield (
-                f"the server at {url} acknowledges a push before it writes it to the disk; set "
-                "`sync_interval: always` in its `jetstream` block"
-            )
+            found = parse_json(answer.body)
+            config = found["config"]
+            seen.add(str(found["server_id"]))
+        except PluginFailure as error:
+            yield f"monitoring: {url}: {error}"
+        except (ValueError, KeyError, TypeError):
+            yield f"monitoring: {url} is not the monitoring URL of a NATS server with JetStream"
+        else:
+            if not (isinstance(config, dict) and config.get("sync_always")):
+                yield (
+                    f"the server at {url} acknowledges a push before it writes it to the disk; set "
+                    "`sync_interval: always` in its `jetstream` block, and restart it"
+                )
+    if len(seen) < needed:
+        yield (
+            "`tocsin check` cannot verify that all servers write each push to the disk at once: "
+            f"of {needed} servers, {len(seen)} responded at the URLs in `monitoring`; add the "
+            "monitoring URL of each server"
+        )

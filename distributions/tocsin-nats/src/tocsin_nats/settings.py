@@ -88,7 +88,9 @@ class NatsSettings(Intake.Settings):
     @property
     def allow_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """The addresses of monitoring ports on this machine, which need no encryption."""
-        hosts = {host for host in self.own_hosts() if _is_local(host) and host != "localhost"}
+        hosts = {host for host in self.own_hosts() if _is_local(host)}
+        if "localhost" in hosts:
+            hosts = hosts - {"localhost"} | {"127.0.0.1", "::1"}
         return tuple(ip_network(host) for host in sorted(hosts))
 
     def own_hosts(self) -> frozenset[str]:
