@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
-from tests.end_to_end.service import Sensor, Service
+from tests.end_to_end.service import SECRET, Sensor, Service
 
 from browser import needs_chromium, open_window, sign_in
 
@@ -43,6 +43,21 @@ async def test_a_double_click_makes_one_investigation(window: Page):
     await window.wait_for_url("**/investigations/ses_*")
     await window.goto("/investigations")
     await expect(window.get_by_role("row", name="what of 203.0.113.9?")).to_have_count(1)
+
+
+async def test_a_form_whose_settings_were_tested_can_be_tested_again_and_saved(window: Page):
+    await window.goto("/admin/new-destination?plugin=webhook")
+    await window.get_by_label("Name").first.fill("queue")
+    await window.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/")
+    await window.get_by_label("Secret", exact=True).fill(SECRET)
+    for _ in range(2):
+        async with window.expect_popup() as opened:
+            await window.get_by_role("button", name="Send test event").click()
+        tab = await opened.value
+        await expect(tab.get_by_role("main")).to_contain_text("allow_networks")
+        await tab.close()
+    await window.get_by_role("button", name="Create destination").click()
+    await expect(window.get_by_role("main")).to_contain_text("1 error in the body")
 
 
 @pytest.mark.full

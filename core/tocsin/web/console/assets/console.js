@@ -113,6 +113,8 @@ document.addEventListener("submit", (event) => {
 const sent = new WeakSet();
 document.addEventListener("submit", (event) => {
   if (event.target.method !== "post" || event.defaultPrevented) return;
+  // A test of settings opens a tab, and its form can still be saved
+  if (event.submitter?.formTarget === "_blank") return;
   if (sent.has(event.target)) event.preventDefault();
   sent.add(event.target);
 });
