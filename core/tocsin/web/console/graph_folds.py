@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tocsin.web.console.graph_layout import NodeKey, parse_node
@@ -24,8 +24,11 @@ _NOUNS = {
 _Relations = frozenset[tuple[NodeKey, str, bool]]
 
 
-def fold_equals(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a neighborhood in which equal nodes are one node; `members` is their number."""
+def fold_equals(found: Mapping[str, Any], opened: Collection[NodeKey] = ()) -> dict[str, Any]:
+    """Return a neighborhood in which equal nodes are one node; `members` is their number.
+
+    Nodes that equal one in `opened` stay apart.
+    """
     groups: dict[tuple[str, str | None, _Relations], list[Mapping[str, Any]]] = defaultdict(list)
     relations = _collect_relations(found["edges"])
     for node in found["nodes"]:
@@ -34,8 +37,9 @@ def fold_equals(found: Mapping[str, Any]) -> dict[str, Any]:
         groups[node["kind"], node["severity"], own | relations[key]].append(node)
     folded: dict[NodeKey, Mapping[str, Any]] = {}
     for members in groups.values():
-        if len(members) >= FOLDED_FROM:
-            folded |= dict.fromkeys(map(parse_node, members), _fold(members))
+        keys = list(map(parse_node, members))
+        if len(members) >= FOLDED_FROM and not set(keys) & set(opened):
+            folded |= dict.fromkeys(keys, _fold(members))
     nodes = {parse_node(node): node for node in _replace(found["nodes"], folded)}
     return {
         **found,
@@ -70,6 +74,7 @@ def _fold(members: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         "title": words,
         "severity": members[0]["severity"],
         "members": len(members),
+        "first": first,
     }
 
 

@@ -123,6 +123,8 @@ class NodeBox:
     severity: str | None
     members: int
     """Number of folded nodes; 1 for a node itself."""
+    first: str | None
+    """Value of one of the folded nodes; None for a node itself."""
     scale: float
     """Size of the node's shape, by the number of its relations."""
 
@@ -205,7 +207,8 @@ def _build_box(node: Mapping[str, Any], place: BoxPosition, joined: Adjacency) -
     key, members = parse_node(node), node.get("members", 1)
     degree = max(members, len(set(joined.get(key, ()))))
     scale = min(_LARGEST, 1 + log2(max(1, degree)) / 8)
-    return NodeBox(place, *key, node.get("title"), node.get("severity"), members, round(scale, 2))
+    labels = node.get("title"), node.get("severity")
+    return NodeBox(place, *key, *labels, members, node.get("first"), round(scale, 2))
 
 
 def _side_width(side: Columns) -> float:

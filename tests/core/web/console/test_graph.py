@@ -372,6 +372,19 @@ async def test_equal_incidents_are_one_node_until_each_is_shown(person, graph):
     assert "incident 1, High: Beacon" in html
 
 
+@on_sqlite
+async def test_one_group_of_equal_incidents_is_unfolded_at_a_time(person, graph):
+    for severity in ("High", "Low"):
+        for _ in range(5):
+            await graph.add(IP, title="Beacon", severity=severity)
+    html = await person.html(around(IP.value, depth="2"))
+    assert html.count('<g class="node ') == 3
+    for shown in (7, 11):
+        html = await person.html(min(link for link in links(html) if "open=" in link))
+        assert html.count('<g class="node ') == shown
+    assert f"/graph?depth=2&entity={IP.value}" in links(html)  # groups the nodes again
+
+
 @given(
     st.lists(
         st.integers(0, 10**9).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),

@@ -12,6 +12,7 @@ from tocsin.web.console.citations import AT_ONCE, add_sources, build_rows
 from tocsin.web.console.graph_activity import draw_activity
 from tocsin.web.console.graph_folds import count_nodes, fold_equals
 from tocsin.web.console.graph_layout import (
+    NodeKey,
     build_adjacency,
     draw_graph_around,
     measure_distances,
@@ -27,6 +28,8 @@ from tocsin.web.schemas.graph import KINDS
 _FILTERS = ("kind", "depth", "limit")
 _ENDS = ("from", "to", "from_kind", "to_kind")
 _MOST_SKIPPED = 10_000
+_OPEN = "open"
+"""Query parameter with the kind and value of a node whose group is unfolded."""
 
 
 async def show_graph(request: PageRequest) -> Mapping[str, Any]:
@@ -42,7 +45,8 @@ async def show_graph(request: PageRequest) -> Mapping[str, Any]:
         found = await request.ask(get_graph_entity, {"value": entity}, **asked)
     except RequestError as error:
         return {**context, "fault": describe_error(request.http, error)}
-    drawn = found if "unfold" in request.query else fold_equals(found)
+    opened = _read_opened(request)
+    drawn = found if "unfold" in request.query else fold_equals(found, opened)
     folds = len(found["nodes"]) - len(drawn["nodes"])
     return {
         **context,
@@ -50,7 +54,8 @@ async def show_graph(request: PageRequest) -> Mapping[str, Any]:
         **_build_context(found, drawn, _read_skip(request)),
         "folds": folds,
         "titles": {node["value"]: node["title"] for node in found["nodes"] if node["title"]},
-        "is_unfolded": drawn is found,
+        "opened": [(_OPEN, ":".join(node)) for node in opened],
+        "is_unfolded": drawn is found or opened,
         "count_nodes": count_nodes,
     }
 
@@ -106,6 +111,12 @@ def _read_filters(
     given = request.http.query
     lists = {name: ",".join(filter(None, given.getall(name, []))) for name in several}
     return asked | {name: chosen for name, chosen in lists.items() if chosen}
+
+
+def _read_opened(request: PageRequest) -> list[NodeKey]:
+    """Return one node of each group that is shown unfolded."""
+    given = (value.partition(":") for value in request.http.query.getall(_OPEN, []))
+    return [(kind, value) for kind, _, value in given if value]
 
 
 def _read_skip(request: PageRequest) -> int:
