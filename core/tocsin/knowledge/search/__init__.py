@@ -29,7 +29,7 @@ from tocsin.knowledge.search.results import (
     SearchPosition,
     search_documents,
 )
-from tocsin.knowledge.search.snippets import SnippetPart, render_snippet
+from tocsin.knowledge.search.snippets import SnippetPart, find_sought_entities, render_snippet
 
 __all__ = [
     "FIELDS",
@@ -46,6 +46,7 @@ __all__ = [
     "SnippetPart",
     "count_unindexed",
     "find_matching_entities",
+    "find_sought_entities",
     "index_document",
     "index_documents",
     "list_lookup_names",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -235,6 +235,12 @@ def build_tokens(document: SearchDocument) -> DocumentTokens:
     spoken = _bounded(spoken)
     rest = marks.keys() - set(spoken)
     return DocumentTokens(spoken, _within([mark for mark in marks if mark in rest]), list(entities))
+
+
+def entity_marks(entity: Entity) -> Collection[str]:
+    """Return the tokens by which an entity as a whole, or a part of it, is found."""
+    value = tokens.fold_text(entity.value).strip()
+    return _field_tokens(entity_field(entity.kind), value)[1]
 
 
 @lru_cache(tokens.REMEMBERED)

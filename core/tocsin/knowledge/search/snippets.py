@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tocsin.knowledge.search import tokens
-from tocsin.knowledge.search.query import ParsedQuery, SearchTerm
+from tocsin.knowledge.search.documents import entity_marks
+from tocsin.knowledge.search.query import ParsedQuery, SearchTerm, parse_search_query
+from tocsin.model import Entity
 
 SNIPPET_LENGTH = 240
 """Approximate number of characters in a snippet."""
@@ -42,6 +44,19 @@ def render_snippet(parts: Sequence[SnippetPart]) -> str:
         f"<mark>{html.escape(part.text)}</mark>" if part.hit else html.escape(part.text)
         for part in parts
     )
+
+
+def find_sought_entities(text: str, entities: Iterable[Entity]) -> list[Entity]:
+    """Return the entities that a term of a query names; raises InvalidInputError."""
+    query = parse_search_query(text)
+    terms = [term for clause in query.clauses for term in clause if len(term.tokens) == 1]
+    return [entity for entity in entities if any(_is_named(term, entity) for term in terms)]
+
+
+def _is_named(term: SearchTerm, entity: Entity) -> bool:
+    [token] = term.tokens
+    marks = entity_marks(entity)
+    return token in marks or (term.prefix and any(mark.startswith(token) for mark in marks))
 
 
 def _find_phrases(query: ParsedQuery) -> list[tuple[tuple[str, ...], bool]]:

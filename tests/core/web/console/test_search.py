@@ -54,6 +54,19 @@ async def test_results_have_severity_and_entities_and_kinds_are_counted(api, per
 
 
 @on_sqlite
+@pytest.mark.parametrize(
+    "text", ["203.0.113.9", "ip:203.0.113.9", "ip:203.0.*", "tunnel OR 203.0.113.9"]
+)
+async def test_the_entity_that_was_sought_is_first_and_marked(person, add, text):
+    domains = [("domain", f"{number}.example") for number in range(5)]
+    await add(title="a beacon", entities=[*domains, ("ip", "203.0.113.9")])
+    html = await person.html(page_of(q=text, kind="incident"))
+    assert html.count("<mark>") == 1
+    assert "<mark>203.0.113.9</mark>" in html
+    assert "and 2 more" in html
+
+
+@on_sqlite
 async def test_a_page_needs_as_many_statements_for_many_results_as_for_one(api, person, add):
     async def count(text: str, results: int) -> int:
         with noted_statements(api.services.database) as statements:

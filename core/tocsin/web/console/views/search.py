@@ -10,7 +10,7 @@ from typing import Any
 
 from tocsin import knowledge
 from tocsin.errors import RequestError
-from tocsin.model import EntityKind, IncidentRecord
+from tocsin.model import Entity, EntityKind, IncidentRecord
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.problems import describe_error
@@ -57,15 +57,25 @@ async def _documents(request: PageRequest, text: str, kind: str) -> Mapping[str,
         api.search, None, q=question, limit="25", **select_query(request, "cursor")
     )
     incidents = await _load_incidents(request, found["results"])
-    results = [
-        {
-            **result,
-            "parts": highlights(result["snippet"]),
-            "incident": incidents.get((result["kind"], result["id"])),
-        }
-        for result in found["results"]
-    ]
+    results = []
+    for result in found["results"]:
+        incident = incidents.get((result["kind"], result["id"]))
+        results.append(
+            {
+                **result,
+                "parts": highlights(result["snippet"]),
+                "incident": incident,
+                "entities": _sort_entities(text, incident.entities) if incident else [],
+            }
+        )
     return {**found, "results": results}
+
+
+def _sort_entities(text: str, entities: Sequence[Entity]) -> list[tuple[Entity, bool]]:
+    """Return the entities, those that the query names first, each with a flag for these."""
+    sought = knowledge.find_sought_entities(text, entities)
+    rest = [entity for entity in entities if entity not in sought]
+    return [(entity, True) for entity in sought] + [(entity, False) for entity in rest]
 
 
 async def _load_incidents(
