@@ -127,6 +127,19 @@ async def test_what_is_missing_is_drawn_told_and_can_be_read(person):
 
 
 @pytest.mark.usefixtures("gap")
+async def test_the_calendar_names_its_weeks_and_offers_days_with_gaps_for_a_backfill(person):
+    html = await person.html("/providers/edge/coverage")
+    assert re.findall(r"<text[^>]*>([^<]*)", html.partition('class="calendar"')[2]) == [
+        "2026-10-26",
+        "2026-11-02",
+        "2026-11-09",
+        "2026-11-16",
+    ]
+    assert "<title>2026-11-21: 60 min missing</title>" in html
+    assert "from=2026-11-21T00%3A00%3A00Z" in html
+
+
+@pytest.mark.usefixtures("gap")
 async def test_a_viewer_is_not_led_to_reading_it(viewer):
     text = await viewer.text("/providers")
     assert "Gaps" in text
