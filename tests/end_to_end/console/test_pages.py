@@ -142,7 +142,8 @@ async def test_pages_are_accessible_and_fit(
     service: Service, token: str, browser: Any, scheme: str, width: int
 ):
     options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
-    paths = [*LISTS, "/incidents/1", "/destinations/soc", "/sign-in", "/sign-in/link"]
+    found = ["/graph?entity=198.51.100.7", "/search?q=198.51.100.7", "/incidents/1/alerts"]
+    paths = [*LISTS, *found, "/incidents/1", "/destinations/soc", "/sign-in", "/sign-in/link"]
     await expect_accessible(open_window(browser, service.url, **options), token, paths)
 
 
