@@ -50,6 +50,17 @@ class Roles:
         finally:
             await connection.close()
 
+    async def count_waiting_documents(self) -> tuple[int, int]:
+        """Return the number of documents, and of pages in the waiting list of their index."""
+        connection = await asyncpg.connect(self.url("tocsin_owner"))
+        try:
+            return (
+                await connection.fetchval("SELECT count(*) FROM documents"),
+                await connection.fetchval("SELECT gin_clean_pending_list('ix_documents_tokens')"),
+            )
+        finally:
+            await connection.close()
+
 
 @pytest.fixture
 async def roles(postgres):
@@ -83,6 +94,7 @@ async def test_a_node_works_as_the_service_and_a_report_as_the_reader(roles, tmp
         assert "not allowed" not in out
         await assert_limits(roles)
         assert await service.stop() == 0
+        assert await roles.count_waiting_documents() == (5, 0)
     finally:
         await service.kill()
 

@@ -1089,8 +1089,8 @@ documents = Table(
         "ix_documents_tokens",
         "tokens",
         postgresql_using="gin",
-        # changes wait in a list of at most 128 kB, which a search reads to its end
-        postgresql_with={"fastupdate": "on", "gin_pending_list_limit": 128},
+        # changes wait in a list of at most 256 kB, which a search reads to its end
+        postgresql_with={"fastupdate": "on", "gin_pending_list_limit": 256},
     ).ddl_if(dialect="postgresql"),
 )
 

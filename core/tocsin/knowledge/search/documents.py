@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from tocsin.knowledge.search import tokens
 from tocsin.knowledge.search.fields import entity_field
@@ -171,11 +171,7 @@ _record_prefixes = (
     .values(value=bindparam("above"))
 )
 # Of the rows of a batch, each token is added once; searches would read the waiting list to its end.
-# Only the owner of the index may; for others, PostgreSQL adds what waits when the list is full.
-_flush = text(
-    "SELECT gin_clean_pending_list(oid) FROM pg_class "
-    "WHERE oid = CAST('ix_documents_tokens' AS regclass) AND pg_has_role(relowner, 'USAGE')"
-)
+_flush = select(func.tocsin_flush_documents())
 _known = select(documents.c.id, documents.c.record).where(
     documents.c.kind == bindparam("kind"),
     is_in(documents.c.record, "records"),
