@@ -371,6 +371,23 @@ async def test_attempts_wait_if_too_many_results_are_not_stored(desk, store):
     assert await desk.unfinished() == 0
 
 
+async def test_results_are_stored_at_once_when_attempts_wait_for_them(desk, store, monkeypatch):
+    monkeypatch.setattr("tocsin.delivery.sending.worker.LINGER", 60)
+    await store(alert())
+    await desk.work()
+    await store(*map(alert, range(2, 102)))
+    await desk.router.route_waiting()
+    assert await desk.worker.claim() == 100
+    loop = asyncio.create_task(desk.worker.run())
+    async with asyncio.timeout(30):
+        while len(desk.channel.deliveries) < 101:  # noqa: ASYNC110 - counts attempts
+            await asyncio.sleep(0.01)
+    loop.cancel()
+    await asyncio.gather(loop, return_exceptions=True)
+    await flush(desk.worker)
+    assert await desk.unfinished() == 0
+
+
 async def test_an_attempt_that_ends_after_a_settlement_is_stored_too(desk, store):
     first_is_there, second_may_end = asyncio.Event(), asyncio.Event()
 

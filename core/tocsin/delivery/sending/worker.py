@@ -22,7 +22,7 @@ from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempts import GRACE, AttemptRunner, log_attempts, log_transition
 from tocsin.events import Notifier
 from tocsin.hookspecs import Channel
-from tocsin.loops import run_forever, run_to_end
+from tocsin.loops import run_forever, run_to_end, wait_for_event
 from tocsin.store import LEASE_DURATION, Database
 
 POLL = timedelta(seconds=1)
@@ -33,7 +33,7 @@ AHEAD = 8
 _LEAST_CLAIMS, _MOST_CLAIMS = 8, 32  # per concurrent slot
 _STOCK_SECONDS = 0.25  # claims last about as long, within these limits
 _FASTEST = 0.001  # seconds of an attempt, for the same
-LINGER = 0.01  # seconds that results wait to be stored together, unless there are many
+LINGER = 0.01  # seconds that results wait to be stored together, unless attempts wait for them
 _SAYS_NOTHING = (AttemptVerdict.HEALTHY, AttemptVerdict.NOTHING)
 _log = structlog.get_logger()
 
@@ -77,6 +77,7 @@ class Worker:
         self._may_have_more = False  # for a claim, when there is room
         self._has_ended = Notifier()
         self._has_settled = asyncio.Event()
+        self._is_full = asyncio.Event()  # an attempt waits until results are stored
         self._writing = asyncio.Lock()
         self._most: int = self._settings.concurrency * _LEAST_CLAIMS
         self._most_unstored: int = self._settings.concurrency * AHEAD
@@ -104,7 +105,7 @@ class Worker:
     async def _settle_step(self) -> None:
         await self._has_ended.wait(POLL if self._under_way or self._ended else IDLE_POLL)
         if len(self._ended) < self._most_unstored / 2:
-            await asyncio.sleep(LINGER)
+            await wait_for_event(self._is_full, LINGER)
         try:
             await self.settle()
         finally:
@@ -233,6 +234,7 @@ class Worker:
     async def _deliver(self, claimed: ClaimedDelivery) -> None:
         while self._unstored >= self._most_unstored and not self._is_ending:
             self._has_settled.clear()
+            self._is_full.set()
             await self._has_settled.wait()
         now = self._clock.now()
         if not (is_open := self._limiter.is_known_open(now)):
@@ -310,6 +312,7 @@ class Worker:
                 self._throttled -= sum(
                     attempt.verdict is AttemptVerdict.THROTTLED for attempt in ended
                 )
+                self._is_full.clear()
                 self._has_settled.set()
         self._offer_room()
 
