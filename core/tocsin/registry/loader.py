@@ -104,11 +104,11 @@ def enable_used_plugins(file: PluginsFile, installed: Iterable[InstalledPlugin])
 
 
 def _not_installed(file: str, key: str, name: str, known: Sequence[str]) -> ConfigurationProblem:
-    found = describe_unknown(name)
+    found, remedy = describe_unknown(name), "install the package that contains it, or use one of"
     if key == "disabled":
-        found = f"{name!r} is not enabled by default"
+        found, remedy = f"{name!r} is not enabled by default", "use one of"
     return ConfigurationProblem(
-        file, key, found, f"use one of: {', '.join(known)}{suggest_nearest(name, known)}"
+        file, key, found, f"{remedy}: {', '.join(known)}{suggest_nearest(name, known)}"
     )
 
 

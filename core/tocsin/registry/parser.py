@@ -310,9 +310,10 @@ class ConfigurationParser:
         if plugin in self.installed:
             return f"{plugin!r} is installed but not enabled", f"add {plugin!r} to `enabled`"
         hint = suggest_nearest(plugin, [*kinds, *sorted(self.installed)])
+        choices = list_choices(kinds, _enable(section))
         return (
             describe_unknown(plugin),
-            f"{list_choices(kinds, _enable(section))}{hint}",
+            f"install the package that contains it, or {choices}{hint}",
         )
 
     def _settings(

@@ -107,6 +107,12 @@ async def prove(database, clock) -> tuple[list[str], list[dict]]:
     return [kind for kind in kinds if kind.endswith("-push")], report["waiting_pushes"]
 
 
+async def loss(database) -> str:
+    """Return the reason of the recorded loss."""
+    query = select(coverage.c.reason).where(coverage.c.outcome == LOST_PUSHES)
+    return await database.read(lambda c: c.scalar(query))
+
+
 async def test_what_is_accepted_is_stored_later_with_its_position(database, inbox, reader, intake):
     result = await inbox.take(NAME, request(case(1), case(2), {"title": "nameless"}))
     assert not result.is_stored
@@ -293,6 +299,7 @@ async def test_a_stream_that_is_lost_is_in_the_proof(database, clock, inbox, rea
     assert (await titles(database)).keys() == {"case-0", "case-2"}
     await inbox.flush()
     assert await prove(database, clock) == (["lost-push"], [])
+    assert "after number 1, at least those up to number 2, are gone" in await loss(database)
     assert await position(database) == (1, 1)
 
 
@@ -323,9 +330,7 @@ async def test_a_stream_that_ends_before_what_was_read_is_in_the_proof_once(
     await reader.step()
     await reader.step()
     assert await prove(database, clock) == (["lost-push"], [])
-    query = select(coverage.c.reason).where(coverage.c.outcome == LOST_PUSHES)
-    reason = await database.read(lambda c: c.scalar(query))
-    assert "ends at number 2, although Tocsin has already read number 3" in reason
+    assert "ends at number 2, although Tocsin has already read number 3" in await loss(database)
 
 
 async def test_a_push_that_its_sender_repeats_is_no_loss(database, clock, inbox, reader):

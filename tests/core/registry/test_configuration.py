@@ -108,7 +108,8 @@ async def test_five_mistakes_give_five_precise_messages(problems):
     assert sorted(found) == sorted(
         [
             "plugins.toml: enabled: no plugin 'suricatta' is installed; "
-            f"use one of: {', '.join(plugin.name for plugin in installed_plugins())}; "
+            "install the package that contains it, or use one of: "
+            f"{', '.join(plugin.name for plugin in installed_plugins())}; "
             "did you mean 'suricata'?",
             "plugins.toml: providers.edge.path: missing; "
             "expected: The file to read, or a glob pattern. "
@@ -126,7 +127,8 @@ async def test_five_mistakes_give_five_precise_messages(problems):
 
 async def test_a_table_without_any_enabled_plugin_for_it_asks_for_one(problems):
     assert await problems('enabled = []\n[intake]\nplugin = "absent"') == [
-        "plugins.toml: intake.plugin: no plugin 'absent' is installed; enable a plugin for `intake`"
+        "plugins.toml: intake.plugin: no plugin 'absent' is installed; "
+        "install the package that contains it, or enable a plugin for `intake`"
     ]
 
 

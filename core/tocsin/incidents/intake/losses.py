@@ -18,12 +18,16 @@ def record_loss(connection: Connection, key: StreamKey, reason: str, now: dateti
     record_failure(connection, key, ReadFailure(LOST_PUSHES, reason), now, continues=False)
 
 
-def describe_skip(before: IntakePosition, start: IntakePosition) -> str:
-    """Return what was lost if the pushes after the position `before` begin at `start`."""
+def describe_skip(before: IntakePosition, start: IntakePosition, accepted: int) -> str:
+    """Return what was lost if the pushes after the position `before` begin at `start`.
+
+    `accepted` is the number of the last push that is known to be accepted into the earlier stream.
+    """
     if before.stream != start.stream:
+        known = f", at least those up to number {accepted}," if accepted > before.sequence else ""
         return (
             f"the intake's stream was lost and created again; the pushes that the earlier stream "
-            f"accepted after number {before.sequence} are gone"
+            f"accepted after number {before.sequence}{known} are gone"
         )
     if start.sequence < before.sequence:
         return (

@@ -72,6 +72,12 @@ def load_intake_position(connection: Connection, provider: str) -> IntakePositio
     return None if row is None else IntakePosition(row.stream, row.stored)
 
 
+def load_last_accepted(connection: Connection, provider: str) -> int:
+    """Return the number of the last push to a provider that is known to be accepted."""
+    query = select(_t.accepted).where(_t.provider == provider)
+    return connection.execute(query).scalar_one_or_none() or 0
+
+
 def advance_intake_position(
     connection: Connection,
     provider: str,

@@ -19,6 +19,7 @@ from tocsin.incidents.intake.positions import (
     acquire_intake_lease,
     advance_intake_position,
     load_intake_position,
+    load_last_accepted,
 )
 from tocsin.incidents.storage import StoreResult, store_batch
 from tocsin.incidents.writer import IncidentWriter
@@ -141,19 +142,21 @@ class IntakeReader:
 
     async def _skip_to(self, start: IntakePosition) -> None:
         """Continue where the intake still has pushes, and record what it has lost."""
-        reason = None if self._read is None else describe_skip(self._read, start)
         await self._flush()
-        await self._database.write(self._record_skip, start, reason)
+        reason = await self._database.write(self._record_skip, start)
         self._note_stored(start)
         if reason is not None:
             _log.error("accepted pushes lost", provider=self._writer.name, reason=reason)
 
-    def _record_skip(
-        self, connection: Connection, start: IntakePosition, reason: str | None
-    ) -> None:
+    def _record_skip(self, connection: Connection, start: IntakePosition) -> str | None:
+        """Advance to where the intake has pushes; return what it has lost, None without a loss."""
+        accepted = load_last_accepted(connection, self._writer.name)
         self._advance(connection, start)
-        if reason is not None:
-            record_loss(connection, self._key, reason, self._clock.now())
+        if self._read is None:
+            return None
+        reason = describe_skip(self._read, start, accepted)
+        record_loss(connection, self._key, reason, self._clock.now())
+        return reason
 
     def _advance(
         self, connection: Connection, after: IntakePosition, received_at: datetime | None = None
