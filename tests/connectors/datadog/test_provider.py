@@ -102,7 +102,7 @@ def test_signal_becomes_incident(where):
         alerts=(
             Alert(
                 external_id=NAME,
-                title="Sign-in brute force - successful",
+                title="Sign-in brute force",
                 severity=Severity.HIGH,
                 occurred_at=occurred_at,
             ),

@@ -84,7 +84,7 @@ def test_event_becomes_incident():
         alerts=(
             Alert(
                 external_id="01JCVWKZTSWXN3G3GCEWT6ECD9",
-                title="Failed sign-ins from one address",
+                title="Password spraying",
                 severity=Severity.HIGH,
                 occurred_at=occurred_at,
             ),
@@ -105,6 +105,11 @@ def test_event_becomes_incident():
 def test_priorities(priority, severity, assumed):
     incident = build_incident(event(priority=priority), CONSOLE)
     assert (incident.severity, incident.severity_assumed) == (severity, assumed)
+
+
+def test_event_without_a_definition_lends_its_alert_the_message():
+    [alert] = build_incident(event(event_definition=None), CONSOLE).alerts
+    assert alert.title == "Failed sign-ins from one address"
 
 
 def test_sigma_tags_of_older_versions_are_read():

@@ -171,7 +171,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
         alerts=(
             Alert(
                 external_id=name,
-                title=title or f"Signal {name}",
+                title=text_at(custom, "workflow.rule.name") or title or f"Signal {name}",
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
                 record=record,

@@ -121,7 +121,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
         alerts=(
             Alert(
                 external_id=name,
-                title=title,
+                title=text(definition, "title") or title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
                 record=record,
