@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, Route, expect
 from tests.end_to_end.service import Receiver, Sensor, Service, until
@@ -23,9 +24,22 @@ LISTS = [
     for page in PAGES
     if "{" not in page.path
 ]
+WITH_DATA = [
+    *("/incidents/1", "/incidents/1/alerts", "/destinations/soc", "/destinations/soc/settings"),
+    *("/graph?entity=198.51.100.7", "/search?q=198.51.100.7", "/providers/edge/coverage"),
+    *("/graph/path?from=198.51.100.7&to=192.0.2.10", "/admin/plugins/webhook"),
+]
 ATTRIBUTES = "[...document.querySelectorAll('main *')].flatMap(it => it.getAttributeNames())"
 UNDELIVERED = re.compile("undelivered events?, last 24 hours")
 PHONE = {"width": 360, "height": 800}
+SCREENS = [
+    pytest.param(
+        {"color_scheme": scheme, "viewport": {"width": width, "height": 800}},
+        id=f"{scheme}-{width}",
+    )
+    for scheme in ("light", "dark")
+    for width in (390, 1024, 1440)
+]
 WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
@@ -136,15 +150,37 @@ async def test_the_pages_that_are_opened_most_are_accessible_and_fit_a_phone(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("width", [390, 1024, 1440])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", SCREENS)
 async def test_pages_are_accessible_and_fit(
-    service: Service, token: str, browser: Any, scheme: str, width: int
+    service: Service, details: list[str], token: str, browser: Any, screen: dict[str, Any]
 ):
-    options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
-    found = ["/graph?entity=198.51.100.7", "/search?q=198.51.100.7", "/incidents/1/alerts"]
-    paths = [*LISTS, *found, "/incidents/1", "/destinations/soc", "/sign-in", "/sign-in/link"]
-    await expect_accessible(open_window(browser, service.url, **options), token, paths)
+    paths = [*LISTS, *WITH_DATA, *details, "/sign-in", "/sign-in/link"]
+    await expect_accessible(open_window(browser, service.url, **screen), token, paths)
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def details(service: Service, sensor: Sensor, token: str, browser: Any) -> list[str]:
+    """The pages of an investigation, of a delivery and of a record in quarantine."""
+    with sensor.path.open("ab") as feed:
+        feed.write(b'{"event_type": "alert", "alert": {}}\n')
+    await service.command("investigations", "start", "what of 198.51.100.7?")
+    async with open_window(browser, service.url) as page:
+        await sign_in(page, token)
+        found = [
+            await find_first(page, kind) for kind in ("investigations", "deliveries", "quarantine")
+        ]
+    return [*found, f"{found[0]}/steps", f"{found[1]}/body"]
+
+
+async def find_first(page: Page, kind: str) -> str:
+    """Return the address of the first page that a list leads to, once there is one."""
+    link = page.locator(f"main th a[href^='/{kind}/']").first
+    async with asyncio.timeout(20):
+        while not await link.count():
+            await page.goto(f"/{kind}")
+    address = await link.get_attribute("href")
+    assert address is not None
+    return address
 
 
 async def expect_accessible(
