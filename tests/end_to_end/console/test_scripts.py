@@ -169,9 +169,24 @@ async def test_incidents_are_triaged_with_the_keyboard_alone(window: Page):
     await window.keyboard.press("Tab")
     await window.keyboard.type("of #1")
     await window.keyboard.press("Enter")
-    await expect(window.get_by_role("status").first).to_contain_text("2 of 2 selected incidents")
+    result = window.get_by_role("status").first
+    await expect(result).to_contain_text("2 of 2 selected incidents")
+    await expect(result).to_be_focused()
     await window.goto("/incidents?disposition=duplicate")
     await expect(window.locator(".worklist tbody tr")).to_have_count(2)
+
+
+@pytest.mark.full
+async def test_after_a_triage_the_keys_continue_where_the_user_was(window: Page):
+    await window.goto("/incidents?sort=occurred")
+    third = await window.locator(".worklist tbody th a").nth(2).get_attribute("href")
+    for key in "jjxa":
+        await window.keyboard.press(key)
+    await window.keyboard.type("ben")
+    await window.keyboard.press("Enter")
+    await expect(window.get_by_role("status").first).to_be_focused()
+    await window.keyboard.press("j")
+    await expect(window.locator(f'.worklist a[href="{third}"]')).to_be_focused()
 
 
 @pytest.mark.full

@@ -31,7 +31,7 @@ from tocsin.web.console.sessions import FORM_TOKEN, ONCE
 
 _HERE = Path(__file__).parent
 _ASSETS = {"console.css": "text/css"} | dict.fromkeys(
-    ("console.js", "passkeys.js", "graph.js", "d3-force.js"), "text/javascript"
+    ("console.js", "keys.js", "passkeys.js", "graph.js", "d3-force.js"), "text/javascript"
 )
 # All resources are local, and inline scripts and styles are blocked
 _POLICY = (

@@ -123,6 +123,7 @@ async def test_incidents_are_triaged_together_in_the_list(api, person, store):
     html = await person.html(str(place))
     assert 'data-live="' in html
     assert "2 of 2 selected incidents updated." in text_of(html)
+    assert re.search(r'role="status" tabindex="-1" autofocus><p>2 of 2 selected', html)
     assert "Clear filters" in text_of(html)
     text = await person.submit(
         view, "/incidents/triage?status=New", number=str(numbers[1]), assignee="ana"

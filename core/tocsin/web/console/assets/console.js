@@ -243,35 +243,6 @@ document.addEventListener("keydown", (event) => {
   document.getElementById("find")?.focus();
 });
 
-/** Keys of the incident list: j and k move, x selects, a and e lead to the fields, ? explains. */
-document.addEventListener("keydown", (event) => {
-  const list = document.querySelector(".worklist");
-  if (!list || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.matches("input:not([type=checkbox]), textarea, select")) return;
-  const rows = [...list.tBodies[0].rows];
-  const at = rows.findIndex((row) => row.contains(document.activeElement));
-  const go = (row) => row?.querySelector("th a").focus();
-  const field = (name) => document.querySelector(`.selection [name=${name}]`)?.focus();
-  const keys = {
-    j: () => go(rows[at + 1]),
-    k: () => go(rows[at < 0 ? 0 : at - 1]),
-    x: () => rows[at]?.querySelector("[type=checkbox]")?.click(),
-    a: () => field("assignee"),
-    e: () => field("disposition"),
-    "?": () => document.querySelector("details.keys")?.toggleAttribute("open"),
-  };
-  if (!keys[event.key]) return;
-  event.preventDefault();
-  keys[event.key]();
-});
-
-/** Escape closes the list of keys, and leads from the fields back to the selected incident. */
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape") return;
-  document.querySelector("details.keys")?.removeAttribute("open");
-  if (event.target.closest(".selection")) document.querySelector(".worklist tr:has(:checked) th a")?.focus();
-});
-
 /** Select or clear all incidents of the list. */
 document.addEventListener("change", (event) => {
   if (!event.target.matches(".select-all")) return;
