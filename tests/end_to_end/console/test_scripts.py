@@ -185,8 +185,60 @@ async def test_after_a_triage_the_keys_continue_where_the_user_was(window: Page)
     await window.keyboard.type("ben")
     await window.keyboard.press("Enter")
     await expect(window.get_by_role("status").first).to_be_focused()
+    await window.wait_for_load_state()
     await window.keyboard.press("j")
     await expect(window.locator(f'.worklist a[href="{third}"]')).to_be_focused()
+
+
+async def open_newest(window: Page, sensor: Sensor, count: int) -> None:
+    """Open the list with new incidents at its top."""
+    sensor.write(count)
+    await window.goto("/incidents?sort=occurred")
+    row = window.locator(".worklist tbody tr").first
+    await expect(row).to_contain_text(f"#{sensor.written}", timeout=20_000)
+
+
+@pytest.mark.full
+async def test_a_key_acknowledges_the_current_incident_or_the_selected_ones(
+    window: Page, sensor: Sensor
+):
+    result = window.get_by_role("status").first
+    await open_newest(window, sensor, 3)
+    await window.keyboard.press("y")
+    for key in "jy":
+        await window.keyboard.press(key)
+    await expect(result).to_contain_text("1 of 1 selected incident updated")
+    await window.wait_for_load_state()
+    for key in "jxjxy":
+        await window.keyboard.press(key)
+    await expect(result).to_contain_text("2 of 2 selected incidents updated")
+
+
+async def test_the_page_of_an_incident_has_keys(window: Page, sensor: Sensor):
+    await open_newest(window, sensor, 1)
+    links = window.locator(".worklist tbody th a")
+    first, second = [await links.nth(row).get_attribute("href") for row in range(2)]
+    await window.keyboard.press("j")
+    await window.keyboard.press("Enter")
+    await window.wait_for_url(f"**{first}")
+    await window.keyboard.press("y")
+    await expect(window.locator("#triage")).to_contain_text("Undo acknowledgement")
+    await window.wait_for_load_state()
+    for key in "y?":
+        await window.keyboard.press(key)
+    await expect(window.locator(".keys kbd").first).to_be_in_viewport()
+    await expect(window.locator("#triage")).to_contain_text("Undo acknowledgement")
+    await window.keyboard.press("e")
+    await expect(window.locator("#triage [name=disposition]")).to_be_focused()
+    await window.keyboard.press("Escape")
+    await window.keyboard.press("a")
+    await expect(window.get_by_label("Assignee")).to_be_focused()
+    await window.keyboard.type("jk")
+    await window.keyboard.press("Escape")
+    await window.keyboard.press("j")
+    await window.wait_for_url(f"**{second}")
+    await window.keyboard.press("k")
+    await window.wait_for_url(f"**{first}")
 
 
 @pytest.mark.full
