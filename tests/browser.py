@@ -17,6 +17,9 @@ needs_chromium = pytest.mark.skipif(
     not CHROMIUM, reason="there is no chromium here; install it, or set TOCSIN_CHROMIUM"
 )
 
+WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+"""The rules for axe."""
+
 # Its own sandbox needs a user other than root, and its memory more than a container's /dev/shm
 _ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
 _PATIENCE = 20

@@ -14,7 +14,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, Route, expect
 from tests.end_to_end.service import Receiver, Sensor, Service, until
 
-from browser import needs_chromium, open_window, sign_in
+from browser import WCAG, needs_chromium, open_window, sign_in
 from tocsin.web.console.routes import PAGES
 
 pytestmark = [needs_chromium, pytest.mark.asyncio(loop_scope="package")]
@@ -40,7 +40,6 @@ SCREENS = [
     for scheme in ("light", "dark")
     for width in (390, 1024, 1440)
 ]
-WCAG = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 
 
 @pytest.mark.full

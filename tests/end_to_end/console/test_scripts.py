@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 from tests.end_to_end.service import SECRET, Sensor, Service
 
-from browser import needs_chromium, open_window, sign_in
+from browser import WCAG, needs_chromium, open_window, sign_in
 
 pytestmark = [needs_chromium, pytest.mark.asyncio(loop_scope="package")]
 _HIDE = """hidden => {
@@ -235,10 +236,48 @@ async def test_the_page_of_an_incident_has_keys(window: Page, sensor: Sensor):
     await expect(window.get_by_label("Assignee")).to_be_focused()
     await window.keyboard.type("jk")
     await window.keyboard.press("Escape")
+    await window.keyboard.press("j")  # Playwright cancels the dialog
+    await expect(window.get_by_label("Assignee")).to_have_value("jk")
+    await window.get_by_label("Assignee").fill("")
+    await window.keyboard.press("Escape")
     await window.keyboard.press("j")
     await window.wait_for_url(f"**{second}")
     await window.keyboard.press("k")
     await window.wait_for_url(f"**{first}")
+
+
+async def test_the_page_of_an_incident_is_live_and_keeps_what_is_typed(
+    window: Page, service: Service, token: str, browser: Any
+):
+    await window.goto("/incidents/1")
+    triage, changed = window.locator("#triage"), window.locator(".changed")
+    async with open_window(browser, service.url) as other:
+        await sign_in(other, token)
+        await add_comment(other, "asked the owner")
+        await expect(triage).to_contain_text("asked the owner", timeout=20_000)
+        await window.get_by_label("Comment").fill("it is a scan")
+        await window.get_by_text("Investigate", exact=True).first.click()
+        await window.evaluate("window.scrollTo(0, 0)")
+        await window.wait_for_timeout(2_000)
+        await expect(changed).to_be_hidden()
+        await add_comment(other, "the owner agrees")
+        await expect(changed).to_be_visible(timeout=20_000)
+        assert (await Axe().run(window, options=WCAG)).violations_count == 0
+    await expect(window.get_by_label("Comment")).to_have_value("it is a scan")
+    await expect(triage).not_to_contain_text("the owner agrees")
+    await window.get_by_label("Comment").fill("")
+    await window.get_by_label("Comment").blur()
+    await window.evaluate("window.scrollTo(0, 0)")
+    await expect(triage).to_contain_text("the owner agrees", timeout=20_000)
+    await expect(changed).to_be_hidden()
+
+
+async def add_comment(page: Page, text: str) -> None:
+    """Add a comment to the first incident."""
+    await page.goto("/incidents/1")
+    await page.get_by_label("Comment").fill(text)
+    await page.get_by_role("button", name="Add comment").click()
+    await expect(page.locator("#triage")).to_contain_text(text)
 
 
 @pytest.mark.full

@@ -135,18 +135,31 @@ for (const end of ["pointerup", "pointercancel"]) {
   document.addEventListener(end, () => setTimeout(() => { isPressing = false; }));
 }
 
+/** Return whether the user has changed a field. */
+function isEdited(field) {
+  if (!field.options) return field.value !== field.defaultValue;
+  const initial = [...field.options].find((option) => option.defaultSelected) ?? field.options[0];
+  return !initial.selected;
+}
+
+/** Return whether the page of an incident has input that is not submitted. */
+const hasInput = (main) => main.querySelector(".workbench") !== null
+  && [...main.querySelectorAll("input, textarea, select")].some(isEdited);
+
 /** Return whether the user is doing something that new content would interrupt. */
 function isBusy(main) {
   const active = document.activeElement;
-  const isWriting = main.contains(active) && active.matches("input, textarea, select");
-  // A list keeps its rows where they are while some are selected, or its top is out of sight
-  const list = main.querySelector(".worklist");
-  const isAtWork = list && (list.querySelector(":checked") || window.scrollY > 200);
+  const isWriting = main.contains(active) && active.matches("input, textarea, select") || hasInput(main);
+  // These pages keep everything where it is while rows are selected, or their top is out of sight
+  const isAtWork = main.querySelector(".worklist [type=checkbox]:checked")
+    || main.querySelector(".worklist, .workbench") && window.scrollY > 200;
   return isPressing || isWriting || isAtWork || (window.getSelection()?.toString() ?? "") !== "";
 }
 
 /** Return a key that identifies an element before and after the page is redrawn. */
-const likeness = (element) => `${element.tagName} ${element.id} ${element.getAttribute("href")} ${element.textContent}`;
+const likeness = (element) => [
+  element.tagName, element.id, element.getAttribute("href"), element.getAttribute("aria-label"), element.textContent,
+].join(" ");
 
 /** Replace the content of a page, and keep open details and the focus. */
 function replace(main, html) {
@@ -173,16 +186,25 @@ function isThere(main, html) {
  * host, so pages in the background disconnect.
  */
 function follow(main) {
-  const stale = document.querySelector(".stale");
+  const [stale, changed] = document.querySelectorAll(".stale");
   let source = null;
   let waiting = null;
   let latest = null;
+  let drawn = null;
   let again = null;
   const stop = () => { clearTimeout(again); source?.close(); source = null; };
+  // Details that the user opened are no change of the page
+  const isShown = () => {
+    if (isThere(main, latest)) drawn = latest;
+    return latest === drawn;
+  };
   const show = () => {
-    if (isBusy(main)) { waiting = setTimeout(show, 1000); return; }
-    waiting = null;
-    if (!isThere(main, latest)) replace(main, latest);
+    const isHeld = isBusy(main);
+    waiting = isHeld ? setTimeout(show, 1000) : null;
+    if (changed) changed.hidden = !isHeld || isShown();
+    if (isHeld) return;
+    if (!isShown()) replace(main, latest);
+    drawn = latest;
     // A settled page does not change again
     if (!main.querySelector("[data-settled]")) return;
     stop();
@@ -196,7 +218,10 @@ function follow(main) {
       latest = JSON.parse(event.data);
       if (waiting === null) show();
     });
-    source.addEventListener("gone", () => { stop(); window.location.reload(); });
+    source.addEventListener("gone", () => {
+      stop();
+      if (hasInput(main)) changed.hidden = false; else window.location.reload();
+    });
     source.addEventListener("error", () => {
       stale.hidden = false;
       // A browser reconnects by itself only if it was connected before

@@ -38,7 +38,10 @@ function move(isForward) {
 
 function open(isForward) {
   const [path] = listNext(isForward);
-  if (path) window.location.assign(path);
+  const fields = [...document.querySelectorAll("#main :is(input, textarea)")];
+  const hasInput = fields.some(({ value, defaultValue }) => value !== defaultValue);
+  if (!path || hasInput && !window.confirm("Discard the text that you have not submitted?")) return;
+  window.location.assign(path);
 }
 
 function select() {

@@ -240,7 +240,13 @@ PAGES = (
         section="incidents",
         is_live=True,
     ),
-    ConsolePage(path=_ONE, view=show_incident, template="incident.html.j2", section="incidents"),
+    ConsolePage(
+        path=_ONE,
+        view=show_incident,
+        template="incident.html.j2",
+        section="incidents",
+        is_live=True,
+    ),
     ConsolePage(
         path=f"{_ONE}/alerts", view=show_alerts, template="alerts.html.j2", section="incidents"
     ),
