@@ -11,7 +11,7 @@ from typing import Any
 from tocsin.web.context import Endpoint
 from tocsin.web.openapi.headers import HEADERS, PARAMETERS
 from tocsin.web.openapi.operations import describe
-from tocsin.web.openapi.responses import ErrorResponses
+from tocsin.web.openapi.responses import ErrorResponses, describe_not_modified
 from tocsin.web.openapi.schemas import component_schemas
 from tocsin.web.openapi.security import security_schemes
 from tocsin.web.openapi.tags import OAUTH, PLUGIN_ROUTES, TAGS, EndpointTag, find_tag
@@ -64,7 +64,7 @@ def build(endpoints: Sequence[Endpoint], *, public_url: str, issuer_url: str) ->
             "securitySchemes": security_schemes(issuer_url),
             "parameters": PARAMETERS,
             "headers": HEADERS,
-            "responses": errors.describe(),
+            "responses": errors.describe() | describe_not_modified(endpoints),
             "examples": errors.describe_examples(),
         },
     }

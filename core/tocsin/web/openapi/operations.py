@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from tocsin.credentials import Scope
 from tocsin.web.context import AccessRole, Endpoint
 from tocsin.web.oauth_endpoint import FORM_MEDIA_TYPE
-from tocsin.web.openapi.headers import request_headers, response_headers
-from tocsin.web.openapi.responses import ErrorResponses, describe_headers
+from tocsin.web.openapi.headers import request_headers
+from tocsin.web.openapi.responses import ErrorResponses, describe_response, refer_not_modified
 from tocsin.web.openapi.schemas import query_schema, reference
 from tocsin.web.openapi.security import security_requirements
 from tocsin.web.openapi.tags import find_tag
@@ -189,13 +189,8 @@ def _responses(endpoint: Endpoint, errors: ErrorResponses) -> dict[str, Any]:
     schema = reference(endpoint.response) if endpoint.response else {"type": "string"}
     responses: dict[int, Any] = errors.refer(endpoint)
     if endpoint.method == "GET":
-        responses[304] = _describe_response(endpoint, 304)
+        responses[HTTPStatus.NOT_MODIFIED] = refer_not_modified(endpoint)
     for status in (endpoint.status, *endpoint.other_statuses):
         content = {endpoint.media_type: {"schema": schema}}
-        responses[status] = _describe_response(endpoint, status) | {"content": content}
+        responses[status] = describe_response(endpoint, status) | {"content": content}
     return {str(status): responses[status] for status in sorted(responses)}
-
-
-def _describe_response(endpoint: Endpoint, status: int) -> dict[str, Any]:
-    names = response_headers(endpoint, status, is_error=False)
-    return {"description": HTTPStatus(status).phrase, "headers": describe_headers(names)}

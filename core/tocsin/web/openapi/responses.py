@@ -1,10 +1,10 @@
-"""Error responses of the OpenAPI document, each defined once and referenced by its name."""
+"""Shared responses of the OpenAPI document, each defined once and referenced by its name."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -121,6 +121,28 @@ def _describe(group: Group) -> dict[str, Any]:
         "headers": describe_headers(headers),
         "content": contents,
     }
+
+
+def refer_not_modified(endpoint: Endpoint) -> dict[str, str]:
+    """Return the reference to the response of a read whose content has not changed."""
+    return {"$ref": f"#/components/responses/{_name_not_modified(endpoint)}"}
+
+
+def describe_not_modified(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """Return the responses that `refer_not_modified` refers to, by the name of their component."""
+    reads = {_name_not_modified(each): each for each in endpoints if each.method == "GET"}
+    return {name: describe_response(reads[name], HTTPStatus.NOT_MODIFIED) for name in sorted(reads)}
+
+
+def _name_not_modified(endpoint: Endpoint) -> str:
+    is_public = endpoint.access is AccessRole.PUBLIC
+    return f"NotModified{'Public' * is_public}{'Replica' * endpoint.may_lag}"
+
+
+def describe_response(endpoint: Endpoint, status: int) -> dict[str, Any]:
+    """Return the description and the header fields of a response that is not an error."""
+    names = response_headers(endpoint, status, is_error=False)
+    return {"description": HTTPStatus(status).phrase, "headers": describe_headers(names)}
 
 
 def describe_headers(names: Sequence[str]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +110,17 @@ class ApiDocsPage:
         self, operation: DocumentedOperation
     ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:
         """Yield the status, the response and the content of every response that is not an error."""
-        for status, response in operation.content["responses"].items():
-            if "$ref" not in response:
+        for status, shown in operation.content["responses"].items():
+            if not _is_error(status, shown):
+                response = self.resolve(shown)
                 yield status, response, next(iter(response.get("content", {}).values()), None)
 
     def errors(self, operation: DocumentedOperation) -> Iterator[tuple[str, str, str, str]]:
         """Yield the status, its phrase, the kind and the detail of every error."""
-        for status, reference in operation.content["responses"].items():
-            if "$ref" not in reference:
+        for status, shown in operation.content["responses"].items():
+            if not _is_error(status, shown):
                 continue
-            response = self.resolve(reference)
+            response = self.resolve(shown)
             for content in response["content"].values():
                 for example in content["examples"].values():
                     error = self.resolve(example)["value"]
@@ -150,6 +152,11 @@ class ApiDocsPage:
         for name, value in example.items():
             if name not in {"client_id", "client_secret"}:
                 yield f"-d '{name}={value}'"
+
+
+def _is_error(status: str, response: Mapping[str, Any]) -> bool:
+    """Return whether this is a problem, and no other response such as that of an unready node."""
+    return "$ref" in response and int(status) >= HTTPStatus.BAD_REQUEST
 
 
 def _credentials(operation: DocumentedOperation) -> Iterator[str]:
