@@ -121,9 +121,9 @@ def _usual(number: int, change: int, page: int, now: datetime) -> dict[str, Any]
 
 
 def add_quarantined(
-    connection: Connection, provider: str, rejected_at: datetime, count: int = 1
+    connection: Connection, provider: str, rejected_at: datetime, count: int = 1, **values: Any
 ) -> None:
     """Add records that could not be parsed, of a source without time."""
     row = {"provider": provider, "stream": "push", "source": "push", "location": "whole request"}
-    row |= {"reason": "not JSON", "content": b"{", "created_at": rejected_at}
+    row |= {"reason": "not JSON", "content": b"{", "created_at": rejected_at, **values}
     connection.execute(insert(quarantine), [row] * count)

@@ -41,6 +41,7 @@ VERBS = [
     "replay",
     "reroute",
     "resume",
+    "retry",
     "revoke",
     "rotate",
     "run",

@@ -53,9 +53,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "providers",
         "coverage",
     ),
-    "quarantine": CommandEntry(
-        "List the newest records that could not be parsed.", "providers", "quarantine"
-    ),
+    "quarantine": CommandEntry("List and retry records that could not be parsed.", "quarantine"),
     "trace": CommandEntry("Trace an incident from the SIEM to its deliveries.", "trace", "trace"),
     "prove": CommandEntry(
         "Account for everything read and delivered in a period.", "prove", "prove"

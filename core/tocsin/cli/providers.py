@@ -1,4 +1,4 @@
-"""`tocsin providers`, `tocsin coverage` and `tocsin quarantine`."""
+"""`tocsin providers` and `tocsin coverage`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tocsin.incidents import (
     describe_providers,
     list_coverage,
     list_providers,
-    list_quarantine,
 )
 from tocsin.registry import load_configuration, read_plugins_file
 from tocsin.settings import Settings, load_settings
@@ -55,10 +54,6 @@ _COVERAGE = Columns(
         *("records", "new", "changed", "rejected", "finished_at", "past"),
     ),
     brief=("provider", "from", "to", "outcome", "new", "reason"),
-)
-_QUARANTINE = Columns(
-    ("provider", "source", "location", "reason", "content", "created_at", "id"),
-    brief=("provider", "created_at", "location", "reason"),
 )
 
 
@@ -176,22 +171,3 @@ def coverage(
         settings, lambda database: database.read(list_coverage, provider, limit)
     )
     print_records(records, _COVERAGE, as_json=as_json, wide=wide)
-
-
-def quarantine(
-    provider: Annotated[str | None, typer.Option(help="Only records from this provider.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of records.")] = 50,
-    as_json: AsJson = False,
-    wide: Wide = False,
-) -> None:
-    """List the newest records that could not be parsed.
-
-    Shows where each record is in its source, and why it could not be parsed.
-    """
-    settings = load_settings()
-    if provider is not None:
-        require_known(settings, provider)
-    page = run_on_database(
-        settings, lambda database: database.read(list_quarantine, provider, limit)
-    )
-    print_records(page.records, _QUARANTINE, as_json=as_json, wide=wide)

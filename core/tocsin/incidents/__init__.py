@@ -20,6 +20,7 @@ from tocsin.incidents.closures import (
 from tocsin.incidents.comments import MAX_COMMENTS, CommentPage, add_comment, list_comments
 from tocsin.incidents.coverage import (
     BYTES,
+    PUSH_STREAM,
     ROW_SPAN,
     CoverageOutcome,
     ReadCounts,
@@ -28,6 +29,7 @@ from tocsin.incidents.coverage import (
     list_coverage,
     list_quarantine,
     load_quarantined,
+    load_quarantined_row,
     load_read_until,
     represent_point,
 )
@@ -57,7 +59,7 @@ from tocsin.incidents.list_pages import (
     list_incidents,
 )
 from tocsin.incidents.metrics import SyncMeters
-from tocsin.incidents.push_writer import PUSH_STREAM
+from tocsin.incidents.push_retries import MappedPush, RetryRefusedError, store_retry
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.resolutions import apply_resolution
 from tocsin.incidents.siem_writes import (
@@ -143,6 +145,7 @@ __all__ = [
     "IncidentPage",
     "IntakeBacklog",
     "LabelKind",
+    "MappedPush",
     "ProviderFacts",
     "ProviderSync",
     "PushInbox",
@@ -150,6 +153,7 @@ __all__ = [
     "PushResult",
     "ReadCounts",
     "RemovedIncident",
+    "RetryRefusedError",
     "StreamKey",
     "SyncContext",
     "SyncMeters",
@@ -184,6 +188,7 @@ __all__ = [
     "load_drift",
     "load_history",
     "load_quarantined",
+    "load_quarantined_row",
     "load_read_until",
     "lock_incident",
     "lock_incidents",
@@ -192,5 +197,6 @@ __all__ = [
     "refresh_documents",
     "represent_point",
     "restart_documents",
+    "store_retry",
     "update_triage",
 ]

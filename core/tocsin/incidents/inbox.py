@@ -10,15 +10,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
+from sqlalchemy import Row
 from sqlalchemy.exc import SQLAlchemyError
 from ulid import ULID
 
 from tocsin.errors import CredentialsRefused, Refused, TryLater
 from tocsin.hookspecs import Capability, Intake, IntakePush, NoIntake, Provider, PushRequest
-from tocsin.incidents.coverage import ReadCounts
+from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, ReadCounts
 from tocsin.incidents.intake import AcceptedPushes, IntakeReader
 from tocsin.incidents.metrics import SyncMeter
-from tocsin.incidents.push_writer import PUSH_STREAM, PushWriter
+from tocsin.incidents.push_retries import MappedPush, map_push
+from tocsin.incidents.push_writer import PushWriter
 from tocsin.incidents.refused_pushes import PushRefusal, RefusedPushes
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.loops import Loop
@@ -214,7 +216,7 @@ class PushInbox:
         except Refused as error:
             whole = Rejected(
                 source=PUSH_STREAM,
-                location="whole request",
+                location=WHOLE_PUSH,
                 reason=str(error),
                 content=request.body,
             )
@@ -222,6 +224,14 @@ class PushInbox:
             _log_rejected(name, (whole,))
             raise
         return counts
+
+    async def map_again(self, record: Row[Any]) -> MappedPush:
+        """Map a quarantined push with the present settings of its provider.
+
+        Raises RetryRefusedError if that is impossible or fails.
+        """
+        pushed = self._writers.get(record.provider)
+        return await map_push(None if pushed is None else pushed.writer, record)
 
     def refuse(self, name: str, refusal: PushRefusal) -> None:
         """Count a request that was refused, for the log, the metrics and the coverage ledger."""

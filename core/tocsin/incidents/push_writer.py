@@ -10,13 +10,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from tocsin.incidents.coverage import ReadCounts, StreamKey
+from tocsin.incidents.coverage import PUSH_STREAM, ReadCounts, StreamKey
 from tocsin.incidents.storage import StoreResult, store_batch
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Received
 
-PUSH_STREAM = "push"
-"""The stream in the ledger for everything that is pushed to a provider."""
 MAX_INCIDENTS = 500
 """The maximum number of incidents in a transaction, unless a single part has more."""
 

@@ -471,6 +471,8 @@ quarantine = Table(
     Column("reason", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),
     Column("created_at", Timestamp, nullable=False),
+    Column("retried_at", Timestamp),
+    Column("retried_by", Text),
 )
 
 events = Table(

@@ -318,6 +318,13 @@ DELIVERY_NOT_REPLAYABLE = ProblemType(
     example={"reason": "an attempt is in progress"},
     path=f"/api/admin/deliveries/{DELIVERY_ID}/replay",
 )
+RECORD_NOT_RETRIED = ProblemType(
+    "record-not-retried",
+    409,
+    "{reason}",
+    example={"reason": "The record still cannot be parsed: external_id: missing"},
+    path="/api/admin/quarantine/17/retry",
+)
 SCHEDULE_MANAGED = ProblemType(
     "schedule-managed-by-file",
     409,

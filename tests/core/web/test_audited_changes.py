@@ -18,7 +18,7 @@ from api_callers import (
     Caller,
     request_token,
 )
-from api_server import problem
+from api_server import PUSHED, problem
 from delivery_rows import NOW, add_delivery
 from incident_rows import add_incidents, add_quarantined
 from passkey_rows import PASSKEY, add_passkey
@@ -105,7 +105,7 @@ async def paths(admin) -> dict[str, str]:
     database = admin.api.services.database
     delivery = await database.write(add_delivery, to=name)
     replay = await database.write(add_replay)
-    await database.write(add_quarantined, "edge", NOW)
+    await database.write(add_quarantined, PUSHED, NOW, content=b"[]")
     await database.write(add_rule, name)
     return {
         "person": "ben",
@@ -193,7 +193,7 @@ async def test_a_change_leaves_one_entry_that_says_who_did_what_from_where(admin
     named |= {"key": identifier, "client": identifier, "replay": answer.get("id")}
     named |= {"node": admin.api.services.node.name, "user": answer.get("pseudonym")}
     named |= dict.fromkeys(("provider", "suppression"), answer.get("name"))
-    named |= {"person": answer.get("name"), "passkey": PASSKEY}
+    named |= {"person": answer.get("name"), "passkey": PASSKEY, "quarantine": answer.get("id")}
     named |= {"backfill": answer.get("id"), "schedule": answer.get("schedule_id", answer.get("id"))}
     targets = {f"{kind}:{name}" for kind, name in named.items()}
     targets |= {"destination:(new)", "oidc:00u1", ""}  # "" for many events

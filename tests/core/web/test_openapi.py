@@ -326,6 +326,7 @@ CALLS = [
     ("POST", "/api/admin/backfills/{backfill_id}/cancel", {}),
     ("GET", "/api/admin/quarantine", {}),
     ("GET", "/api/admin/quarantine/{record_id}", {}),
+    ("POST", "/api/admin/quarantine/{record_id}/retry", {}),
     ("POST", "/api/admin/suppressions", {"json": NewSuppressionRule.EXAMPLE | {"name": "soar"}}),
     ("GET", "/api/admin/suppressions", {}),
     ("GET", "/api/admin/suppressions/{name}", {}),
@@ -416,7 +417,7 @@ async def test_every_answer_is_as_described(api, document, clock):
     called.add(("POST", MESSAGE_ACTIONS))  # in test_message_actions.py, with Slack
     assert called == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
     await api.services.database.write(add_incidents, entities=[("ip", "192.0.2.1")])
-    await api.services.database.write(add_quarantined, "edge", clock.now())
+    await api.services.database.write(add_quarantined, PUSHED, clock.now(), content=b"[]")
     admin, reader = await api.admin(), await api.analyst()
     delivery = await api.services.database.write(add_delivery)
     session = await api.services.database.write(add_session)

@@ -31,16 +31,23 @@ from tocsin.incidents.coverage.positions import (
     mark_first_read_done,
 )
 from tocsin.incidents.coverage.quarantine import (
+    PUSH_STREAM,
+    WHOLE_PUSH,
     QuarantinePage,
+    find_retry_obstacle,
     list_quarantine,
     load_quarantined,
+    load_quarantined_row,
+    mark_retried,
     quarantine_rejected,
 )
 
 __all__ = [
     "BYTES",
     "EXTENSION",
+    "PUSH_STREAM",
     "ROW_SPAN",
+    "WHOLE_PUSH",
     "CoverageOutcome",
     "CoverageRecord",
     "Loss",
@@ -51,6 +58,7 @@ __all__ = [
     "StreamKey",
     "StreamPosition",
     "advance_position",
+    "find_retry_obstacle",
     "iter_overlaps",
     "iter_still_lost",
     "list_coverage",
@@ -59,8 +67,10 @@ __all__ = [
     "load_covered_until",
     "load_position",
     "load_quarantined",
+    "load_quarantined_row",
     "load_read_until",
     "mark_first_read_done",
+    "mark_retried",
     "merge_spans",
     "quarantine_rejected",
     "record_coverage",

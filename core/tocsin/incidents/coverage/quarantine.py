@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, Row, func, insert, select, update
 
-from tocsin.clock import isoformat
+from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.incidents.coverage.ledger import MAX_REASON, MAX_SOURCE, ROW_SPAN, represent_point
 from tocsin.incidents.coverage.positions import StreamKey
+from tocsin.incidents.coverage.record_times import find_record_time
 from tocsin.model import Rejected
 from tocsin.store import clean_text, count_matching
 from tocsin.store.tables import coverage, quarantine
 
+PUSH_STREAM = "push"
+"""The stream in the ledger for everything that is pushed to a provider."""
+WHOLE_PUSH = "whole request"
+"""How the location of a push begins that was rejected as a whole."""
 _MAX_CONTENT = 16_384
 _EXCERPT = 200
 
@@ -85,15 +90,52 @@ def list_quarantine(
 
 
 def load_quarantined(connection: Connection, id_: int) -> dict[str, Any] | None:
-    """Return a record with all stored content, and the time range of the read that rejected it.
+    """Return a record with all stored content, its time, and why it cannot be retried if so.
 
-    The range is null where the source is not read by time. None if there is no such record.
+    The time range is that of the read that rejected it, null where the source is not read by time.
+    None if there is no such record.
     """
-    row = connection.execute(select(quarantine).where(quarantine.c.id == id_)).one_or_none()
+    row = load_quarantined_row(connection, id_)
     if row is None:
         return None
     start, end = _find_range(connection, row)
-    return {**_represent_record(row, row.content), "from": start, "to": end}
+    return {
+        **_represent_record(row, row.content),
+        "from": start,
+        "to": end,
+        "recorded_at": isoformat_or_none(find_record_time(row.content, row.created_at)),
+        "retry_obstacle": find_retry_obstacle(row),
+    }
+
+
+def load_quarantined_row(connection: Connection, id_: int) -> Row[Any] | None:
+    """Return the row of a record, None if there is none."""
+    return connection.execute(select(quarantine).where(quarantine.c.id == id_)).one_or_none()
+
+
+def find_retry_obstacle(record: Row[Any]) -> str | None:
+    """Return why the content of a record cannot be mapped again, None if it can be."""
+    if record.retried_at is not None:
+        return "The record was already retried."
+    if record.stream != PUSH_STREAM:
+        return "Tocsin read the record from the SIEM, so only a backfill can read it again."
+    if not record.content:
+        return "Tocsin did not store the content of the record."
+    if not record.location.startswith(WHOLE_PUSH):
+        return "Tocsin stored only a part of the push, not the request that the sender sent."
+    if len(record.content) >= _MAX_CONTENT:
+        return "The request was larger than the 16 KiB that Tocsin stores of it."
+    return None
+
+
+def mark_retried(connection: Connection, id_: int, by: str, now: datetime) -> bool:
+    """Mark a record as retried; return False if it is gone or was retried before."""
+    marked = connection.execute(
+        update(quarantine)
+        .where(quarantine.c.id == id_, quarantine.c.retried_at.is_(None))
+        .values(retried_at=now, retried_by=by)
+    )
+    return marked.rowcount == 1
 
 
 def _find_range(connection: Connection, record: Row[Any]) -> tuple[Any, Any]:
@@ -124,4 +166,6 @@ def _represent_record(row: Row[Any], content: bytes) -> dict[str, Any]:
         "reason": row.reason,
         "content": content.decode("utf-8", "replace"),
         "created_at": isoformat(row.created_at),
+        "retried_at": isoformat_or_none(row.retried_at),
+        "retried_by": row.retried_by,
     }

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from tocsin.errors import Refused, TryLater
 from tocsin.hookspecs import Intake, IntakePosition, QueuedPush
-from tocsin.incidents.coverage import StreamKey
+from tocsin.incidents.coverage import WHOLE_PUSH, StreamKey
 from tocsin.incidents.held_lease import hold_when_free
 from tocsin.incidents.intake.losses import describe_skip, record_loss
 from tocsin.incidents.intake.positions import (
@@ -181,7 +181,7 @@ class IntakeReader:
         _log.warning("accepted push quarantined", provider=self._writer.name, reason=reason)
         rejected = Rejected(
             source=self._key.stream,
-            location=f"whole request, number {push.sequence} in the intake",
+            location=f"{WHOLE_PUSH}, number {push.sequence} in the intake",
             reason=reason,
             content=push.body,
         )

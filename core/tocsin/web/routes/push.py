@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import ceil
 
@@ -55,13 +55,7 @@ async def push_incidents(call: RequestContext) -> Response:
     name = call.path["provider"]
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
-    if (reason := call.services.node.suspension) is not None:
-        call.services.inbox.refuse(name, PushRefusal.SUSPENDED)
-        raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
-    if (delay := await call.services.inbox.find_retry_delay(name)) is not None:
-        call.services.inbox.refuse(name, PushRefusal.STOPPED)
-        seconds = max(1, ceil(delay.total_seconds()))
-        raise PROVIDER_STOPPED.error({"Retry-After": str(seconds)}, seconds=seconds)
+    await require_accepting(call, name, call.services.inbox.refuse)
     with _count_refusals(call, name):
         result = await _receive(call, name)
     counts = result.counts
@@ -75,6 +69,24 @@ async def push_incidents(call: RequestContext) -> Response:
         },
         status=None if result.is_stored else 202,
     )
+
+
+async def require_accepting(
+    call: RequestContext,
+    name: str,
+    refuse: Callable[[str, PushRefusal], object] = lambda _name, _refusal: None,
+) -> None:
+    """Raise ProblemError (503) if the node is suspended or a person has disabled the provider.
+
+    `refuse` counts the refusal.
+    """
+    if (reason := call.services.node.suspension) is not None:
+        refuse(name, PushRefusal.SUSPENDED)
+        raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
+    if (delay := await call.services.inbox.find_retry_delay(name)) is not None:
+        refuse(name, PushRefusal.STOPPED)
+        seconds = max(1, ceil(delay.total_seconds()))
+        raise PROVIDER_STOPPED.error({"Retry-After": str(seconds)}, seconds=seconds)
 
 
 @contextmanager

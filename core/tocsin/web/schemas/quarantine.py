@@ -28,6 +28,8 @@ class QuarantineItem(ResponseModel):
         "reason": "created_at: missing",
         "content": '{"id": 4711, "scenario": "crowdsecurity/ssh-bf"}',
         "created_at": CREATED,
+        "retried_at": None,
+        "retried_by": None,
     }
 
     id: int
@@ -40,6 +42,8 @@ class QuarantineItem(ResponseModel):
         description="The record as Tocsin received it; in lists, only its first 200 bytes."
     )
     created_at: datetime = Field(description="When the record was rejected.")
+    retried_at: datetime | None = Field(description="When someone retried the record successfully.")
+    retried_by: str | None
 
 
 class QuarantinedRecord(QuarantineItem):
@@ -48,6 +52,9 @@ class QuarantinedRecord(QuarantineItem):
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "from": "2026-11-21T05:00:00.000Z",
         "to": "2026-11-21T05:33:00.000Z",
+        "recorded_at": None,
+        "retry_obstacle": "Tocsin read the record from the SIEM, so only a backfill can read it "
+        "again.",
     }
 
     from_: datetime | None = Field(
@@ -56,6 +63,35 @@ class QuarantinedRecord(QuarantineItem):
         "read the record again, backfill this range. Null if the source is not time-based.",
     )
     to: datetime | None = Field(description="End of the time range (exclusive).")
+    recorded_at: datetime | None = Field(
+        description="Time in the content of the record, if Tocsin finds one."
+    )
+    retry_obstacle: str | None = Field(
+        description="Why the record cannot be retried; null if it can."
+    )
+
+
+class QuarantineRetry(ResponseModel):
+    """Result of the retry of a quarantined record."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {
+        "id": 17,
+        "provider": "edge",
+        "received": 1,
+        "new": 1,
+        "changed": 0,
+        "rejected": 0,
+    }
+
+    id: int
+    provider: str
+    received: int = Field(description="Number of incidents in the record.")
+    new: int = Field(description="Number of new incidents.")
+    changed: int = Field(description="Number of changed incidents.")
+    rejected: int = Field(
+        description="Number of incidents that could not be parsed, each of which is now a "
+        "quarantined record."
+    )
 
 
 class QuarantineQuery(QueryModel):

@@ -9,7 +9,10 @@ from urllib.parse import parse_qsl
 import pytest
 
 from api_server import PUSHED, URL, problem
+from console import text_of
 from incident_rows import add_quarantined
+from tocsin.hookspecs import Capability
+from tocsin.incidents import ProviderFacts
 from tocsin.incidents.coverage.positions import StreamKey, load_position
 from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import store_page
@@ -106,5 +109,75 @@ def _fields(query: str) -> dict[str, str]:
     ],
 )
 async def test_what_cannot_be_read_again_has_another_next_step(api, clock, viewer, provider, words):
-    await api.services.database.write(add_quarantined, provider, clock.now())
+    await api.services.database.write(add_quarantined, provider, clock.now(), stream="alerts")
     assert words in await viewer.text("/quarantine/1")
+
+
+@pytest.fixture
+def push_provider(api) -> None:
+    """List the provider that takes the pushes of every test."""
+    facts = ProviderFacts(PUSHED, "push", frozenset({Capability.PUSH}))
+    api.services.providers = (*api.services.providers, facts)
+
+
+@pytest.mark.usefixtures("push_provider")
+async def test_a_push_is_retried_with_a_button(api, clock, person):
+    content = b'{"external_id": "case-17", "title": "Odd sign-in"}'
+    await api.services.database.write(add_quarantined, PUSHED, clock.now(), content=content)
+    await api.services.database.write(add_quarantined, PUSHED, clock.now())
+    await person.sign_in("viewer")
+    assert "you need the operator role" in await person.text("/quarantine/1")
+    await person.sign_in("operator")
+    text = await person.submit("/quarantine/1", "/quarantine/1/retry")
+    assert "Record retried." in text
+    assert "Retried by" in text
+    assert "/quarantine/1/retry" not in await person.html("/quarantine/1")
+    assert "Retried 2026-11-21" in await person.text("/quarantine")
+    failure = await person.submit("/quarantine/2", "/quarantine/2/retry", status=409)
+    assert "The record still cannot be parsed: the body is not JSON" in failure
+
+
+@pytest.mark.usefixtures("push_provider")
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_form_of_another_site_retries_nothing(api, clock, person):
+    await api.services.database.write(add_quarantined, PUSHED, clock.now(), content=b"[]")
+    await person.sign_in("operator")
+    response = await person.post("/quarantine/1/retry", form_token="wrong")
+    assert response.status == 403
+    await person.sign_in("analyst")
+    html = await person.html("/quarantine/1")
+    token = html.partition('name="form_token" value="')[2].partition('"')[0]
+    assert (await person.post("/quarantine/1/retry", form_token=token)).status == 403
+    assert "Retried" not in await person.text("/quarantine")
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"timestamp": "2026-11-21T09:30:00.5+0000", "alert": 7', "from 2026-11-21 09:30"),
+        (b'{"timestamp": "yesterday"}', "no valid time in the record"),
+    ],
+)
+async def test_the_time_in_a_record_is_suggested(api, clock, person, content, words):
+    values = {"stream": "eve", "content": content}
+    await api.services.database.write(add_quarantined, "edge", clock.now(), **values)
+    html = await person.html("/quarantine/1")
+    assert words in text_of(html)
+    assert "Tocsin retries this record with a backfill" in text_of(html)
+    form = _fields(unescape(html.partition('href="/admin/new-backfill?')[2].partition('"')[0]))
+    if "no valid" in words:
+        assert form["from"] == "2026-11-21T11:00:00.000Z"
+    else:
+        assert form["from"] == "2026-11-21T09:29:00.500Z"
+        assert form["to"] == "2026-11-21T09:31:00.500Z"
+
+
+@pytest.mark.usefixtures("push_provider")
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_a_push_that_cannot_be_retried_says_why(api, clock, viewer):
+    values = {"location": "incident 2 of 2"}
+    await api.services.database.write(add_quarantined, PUSHED, clock.now(), **values)
+    text = await viewer.text("/quarantine/1")
+    assert "Tocsin stored only a part of the push" in text
+    assert "have the sender push the record again" in text

@@ -6,14 +6,22 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from tocsin.clock import isoformat
 from tocsin.hookspecs import Capability
+from tocsin.incidents import PUSH_STREAM
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.routes.providers import list_backfills, list_providers
-from tocsin.web.routes.quarantine import get_quarantined_record, list_quarantine
+from tocsin.web.routes.quarantine import (
+    get_quarantined_record,
+    list_quarantine,
+    retry_quarantined_record,
+)
 
 _MARGIN = timedelta(hours=1)
 """How long before its rejection a backfill starts if the time of a record is unknown."""
+_AROUND = timedelta(minutes=1)
+"""How far a backfill reaches around the time in the content of a record."""
 
 
 async def show_quarantine(request: PageRequest) -> Mapping[str, Any]:
@@ -34,24 +42,35 @@ async def show_record(request: PageRequest) -> Mapping[str, Any]:
     providers = (await request.ask(list_providers, {}))["providers"]
     capabilities = next((each["capabilities"] for each in providers if each["name"] == name), None)
     backfills = await request.ask(list_backfills, {}, provider=name, limit="200")
-    rejected_at = datetime.fromisoformat(record["created_at"])
-    start = record["from"] or rejected_at - _MARGIN
-    end = record["to"] or rejected_at
+    start, end = _choose_range(record, request.services.clock.now())
+    first = record["from"] or record["recorded_at"]
+    last = record["to"] or record["recorded_at"]
     return {
         "record": record,
         "is_configured": capabilities is not None,
         "can_backfill": Capability.BACKFILL in (capabilities or ()),
-        "is_pushed": Capability.PUSH in (capabilities or ()),
+        "is_pushed": record["stream"] == PUSH_STREAM,
         "backfill": {"provider": name, "from": start, "to": end},
         "retries": [
             backfill
             for backfill in backfills["backfills"]
-            if record["from"] is not None
+            if first is not None
             and backfill["created_at"] > record["created_at"]
-            and backfill["from"] <= record["from"]
-            and record["to"] <= backfill["to"]
+            and backfill["from"] <= first
+            and last <= backfill["to"]
         ],
     }
+
+
+def _choose_range(record: Mapping[str, Any], now: datetime) -> tuple[str, str]:
+    """Return the range of the read, else one around the record's time or before its rejection."""
+    if record["from"] is not None:
+        return record["from"], record["to"]
+    if record["recorded_at"] is not None:
+        moment = datetime.fromisoformat(record["recorded_at"])
+        return isoformat(moment - _AROUND), isoformat(min(moment + _AROUND, now))
+    rejected_at = datetime.fromisoformat(record["created_at"])
+    return isoformat(rejected_at - _MARGIN), isoformat(rejected_at)
 
 
 PAGES = (
@@ -68,4 +87,11 @@ PAGES = (
         section="providers",
     ),
 )
-ACTIONS: tuple[ConsoleAction, ...] = ()
+ACTIONS = (
+    ConsoleAction(
+        path="/quarantine/{record_id}/retry",
+        handler=retry_quarantined_record,
+        page="/quarantine/{record_id}",
+        message="Record retried. Tocsin has stored its incidents.",
+    ),
+)
