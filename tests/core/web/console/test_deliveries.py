@@ -23,7 +23,10 @@ def write(api):
 
 async def test_where_nothing_was_sent_that_is_said(viewer):
     assert "No deliveries yet" in await viewer.text("/deliveries")
-    assert "No replays yet." in await viewer.text("/replays")
+    assert "No replays yet. To resend deliveries, filter them by state" in await viewer.text(
+        "/replays"
+    )
+    assert '<a href="/deliveries?state=dead">Dead deliveries</a>' in await viewer.html("/replays")
 
 
 async def test_the_list_says_where_each_is_and_why(write, viewer):

@@ -57,6 +57,18 @@ async def test_without_incidents_the_list_says_what_to_look_at(person):
     assert "No incidents match these filters." in await person.text("/incidents?severity=High")
 
 
+async def test_an_incident_by_itself_says_what_would_be_related_to_it(person, store):
+    page = f"/incidents/{await store()}"
+    text = await person.text(page)
+    assert "Incidents appear here if they share entities with this one" in text
+    assert "To link one, enter its number in Link incidents." in text
+    await person.sign_in("viewer")
+    text = await person.text(page)
+    assert "Link incidents" not in text
+    for words in ("No comments yet. To add one", "No investigations yet. To start one"):
+        assert f"{words}, you need the analyst role." in text
+
+
 async def test_the_list_tells_of_each_incident_and_leads_to_it(person, store):
     number = await store(title="Odd sign-in", entities=ENTITIES)
     html = await person.html("/incidents")
