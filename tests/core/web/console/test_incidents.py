@@ -285,6 +285,31 @@ async def test_the_list_is_narrowed_by_severity_status_and_time(person, store, c
     assert "old and low" in await person.text("/incidents?timespan=P7D")
 
 
+async def test_recent_and_absolute_times_filter_by_occurrence(person, store, clock):
+    now = clock.now()
+    await store(title="of old", occurred_at=now - timedelta(days=2))
+    await store(title="of today", occurred_at=now - timedelta(hours=2))
+    since, long_ago = (f"{now - timedelta(hours=ago):%Y-%m-%dT%H:%M:%SZ}" for ago in (1, 99))
+    for query, is_today, is_old in (
+        ("occurred=PT24H", True, False),
+        ("occurred=P7D", True, True),
+        (f"occurred=PT24H&since={since}", False, False),
+        (f"occurred=PT24H&since={long_ago}", True, False),
+        ("timespan=PT1H", True, True),
+    ):
+        html = await person.html(f"/incidents?{query}")
+        assert ("of today" in html, "of old" in html) == (is_today, is_old), query
+    assert 'value="PT24H" selected' in await person.html("/incidents?occurred=PT24H")
+
+
+async def test_the_filter_by_title_leads_to_the_search_of_everything(person, store):
+    await store(title="Odd sign-in")
+    html = await person.html("/incidents?title=odd+s")
+    assert "Title contains" in html
+    assert 'href="/search?q=odd+s"' in html
+    assert 'href="/search"' in await person.html("/incidents")
+
+
 async def test_the_pages_of_the_list_hold_each_incident_once(person, store):
     await store(count=60)
     first = await person.html("/incidents?severity=High")
@@ -296,7 +321,17 @@ async def test_the_pages_of_the_list_hold_each_incident_once(person, store):
     assert 'rel="next"' not in second
 
 
-@pytest.mark.parametrize("query", ["severity=awful", "timespan=24h", "cursor=x", "status=%00"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "severity=awful",
+        "timespan=24h",
+        "occurred=24h",
+        "occurred=P9999999999D",
+        "cursor=x",
+        "status=%00",
+    ],
+)
 async def test_a_wrong_filter_is_told_what_is_right(person, query):
     text = await person.text(f"/incidents?{query}", 422)
     assert query.partition("=")[0] in text

@@ -18,11 +18,12 @@ from tocsin.model import (
     Severity,
 )
 from tocsin.reports import draw_timeline
-from tocsin.web.console.forms import Form, to_number
+from tocsin.web.console.forms import Form, to_number, to_utc
 from tocsin.web.console.page_request import PageRequest, select_period, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.console.views.history import build_history
 from tocsin.web.console.views.investigations import read_question
+from tocsin.web.problems import ProblemError
 from tocsin.web.routes.accounting import get_incident_trace
 from tocsin.web.routes.alerts import list_alerts
 from tocsin.web.routes.enrichment import enrich_incident
@@ -35,6 +36,7 @@ from tocsin.web.routes.triage import (
     update_incident,
     update_incidents,
 )
+from tocsin.web.schemas.incidents import parse_timespan
 from tocsin.web.schemas.triage import TriageOutcome
 
 _ONE = "/incidents/{number}"
@@ -44,6 +46,7 @@ _COMMENTS = "comments"
 """Query parameter with the cursor of older comments."""
 _FILTERS = (
     *("severity", "status", "provider", "timespan", "title", "entity", "technique"),
+    "occurred",
     *("assignee", "disposition", "acknowledged", "tag", "watcher", "sort"),
 )
 _COLUMNS = {
@@ -100,7 +103,7 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
     layout = {"columns": ",".join(columns)} if columns else {}
     is_by_occurrence = filters.get("sort") == IncidentOrder.OCCURRED
     return {
-        "page": await request.ask(list_incidents, {}, **filters, **cursor),
+        "page": await request.ask(list_incidents, {}, **_fix_period(request, filters), **cursor),
         "chosen": filters,
         "layout": layout,
         "triaged": _read_results(request),
@@ -121,6 +124,19 @@ async def show_incidents(request: PageRequest) -> Mapping[str, Any]:
         ),
         "query": {**filters, **layout, **cursor},
     }
+
+
+def _fix_period(request: PageRequest, filters: Mapping[str, str]) -> dict[str, str]:
+    """Return the filters of the API; raises ProblemError (422) if `occurred` is no duration."""
+    fixed = dict(filters)
+    if duration := fixed.pop("occurred", None):
+        try:
+            since = request.services.clock.now() - parse_timespan(duration)
+        except ValueError as error:
+            raise ProblemError(422, f"The filter `occurred` is not valid: {error}") from None
+        start = to_utc(since.isoformat())
+        fixed["since"] = max(start, fixed.get("since", start))
+    return fixed
 
 
 def _read_columns(request: PageRequest) -> tuple[str, ...]:
