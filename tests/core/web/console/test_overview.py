@@ -267,6 +267,6 @@ def test_bars_stay_in_the_chart(counts):
 async def test_a_page_is_small_before_its_data(person):
     html = await person.html("/incidents")
     assets = re.findall(r'(?:href|src)="(/console/[^"]+)"', html)
-    assert len(assets) == 2
+    assert len(assets) == 3
     sizes = [len(await (await person.get(path)).read()) for path in assets]
     assert len(html.encode()) + sum(sizes) < 100_000
