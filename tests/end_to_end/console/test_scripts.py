@@ -272,6 +272,18 @@ async def test_the_page_of_an_incident_is_live_and_keeps_what_is_typed(
     await expect(changed).to_be_hidden()
 
 
+async def test_what_is_typed_stays_when_the_session_ends(window: Page):
+    await window.goto("/incidents/1")
+    await window.get_by_label("Comment").fill("it is a scan")
+    await window.evaluate(_HIDE, True)
+    await window.context.clear_cookies()
+    await window.evaluate(_HIDE, False)
+    await expect(window.locator(".changed")).to_be_visible()
+    await expect(window.get_by_label("Comment")).to_have_value("it is a scan")
+    await window.locator(".changed").get_by_role("link").click()
+    await window.wait_for_url(re.compile("/sign-in"))
+
+
 async def add_comment(page: Page, text: str) -> None:
     """Add a comment to the first incident."""
     await page.goto("/incidents/1")
