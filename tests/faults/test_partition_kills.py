@@ -6,6 +6,7 @@ import asyncio
 import random
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -69,14 +70,15 @@ async def database(url) -> AsyncIterator[Database]:
 
 
 async def run_and_kill(program: str, url: str, seconds: float) -> None:
-    """Run a program, and kill it so many seconds after it has begun."""
+    """Run a program, and kill it so many seconds after it has begun, unless it ends before."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, url, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     assert await process.stdout.readline() == b"begun\n"
     await asyncio.sleep(seconds)
-    process.kill()
+    with suppress(ProcessLookupError):
+        process.kill()
     await process.wait()
 
 
