@@ -38,7 +38,7 @@ def fold_equals(found: Mapping[str, Any], opened: Collection[NodeKey] = ()) -> d
     folded: dict[NodeKey, Mapping[str, Any]] = {}
     for members in groups.values():
         keys = list(map(parse_node, members))
-        if len(members) >= FOLDED_FROM and not set(keys) & set(opened):
+        if len(members) >= FOLDED_FROM and set(keys).isdisjoint(opened):
             folded |= dict.fromkeys(keys, _fold(members))
     nodes = {parse_node(node): node for node in _replace(found["nodes"], folded)}
     return {

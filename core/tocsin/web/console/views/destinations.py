@@ -54,6 +54,16 @@ async def show_destinations(request: PageRequest) -> Mapping[str, Any]:
     }
 
 
+async def load_all_destinations(request: PageRequest) -> list[Mapping[str, Any]]:
+    """Return the destinations of all pages."""
+    page = await request.ask(list_destinations, {}, limit="200")
+    found: list[Mapping[str, Any]] = page["destinations"]
+    while (cursor := page["next_cursor"]) is not None:
+        page = await request.ask(list_destinations, {}, limit="200", cursor=cursor)
+        found.extend(page["destinations"])
+    return found
+
+
 async def show_destination(request: PageRequest) -> Mapping[str, Any]:
     """Return a destination with its latest deliveries."""
     destination = await request.ask(get_destination)

@@ -11,8 +11,8 @@ from tocsin.web.console.coverage_bar import build_coverage_bars
 from tocsin.web.console.page_request import PageRequest
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.console.trend_chart import draw_trend
+from tocsin.web.console.views.destinations import load_all_destinations
 from tocsin.web.routes.accounting import get_proof
-from tocsin.web.routes.destinations import list_destinations
 from tocsin.web.routes.incidents import get_incident_trend, list_incidents
 from tocsin.web.routes.providers import list_providers
 from tocsin.web.routes.schedules import list_schedules, list_upcoming_runs
@@ -36,7 +36,7 @@ async def _account(request: PageRequest) -> Mapping[str, Any]:
     now = request.services.clock.now()
     proof = await request.ask(get_proof)
     providers = (await request.ask(list_providers))["providers"]
-    destinations = await _destinations(request)
+    destinations = await load_all_destinations(request)
     schedules = await request.ask(list_schedules, status="disabled", limit="20")
     upcoming = await request.ask(list_upcoming_runs, limit="200")
     counts = {each["destination"]: each for each in proof["destinations"]}
@@ -67,16 +67,6 @@ _OPEN = {
     "new and unassigned {}": {"status": "New", "assignee": "none"},
 }
 """Filters of the incidents that the overview counts."""
-
-
-async def _destinations(request: PageRequest) -> list[Mapping[str, Any]]:
-    """Return all destinations, because the overview counts the healthy ones."""
-    page = await request.ask(list_destinations, limit="200")
-    found: list[Mapping[str, Any]] = page["destinations"]
-    while (cursor := page["next_cursor"]) is not None:
-        page = await request.ask(list_destinations, limit="200", cursor=cursor)
-        found.extend(page["destinations"])
-    return found
 
 
 def _counts(found: Mapping[str, Any] | None) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from html import unescape
 from typing import Any
@@ -57,6 +57,8 @@ async def _documents(request: PageRequest, text: str, kind: str) -> Mapping[str,
         api.search, None, q=question, limit="25", **select_query(request, "cursor")
     )
     incidents = await _load_incidents(request, found["results"])
+    every = {entity for incident in incidents.values() for entity in incident.entities}
+    sought = set(knowledge.find_sought_entities(text, every))
     results = []
     for result in found["results"]:
         incident = incidents.get((result["kind"], result["id"]))
@@ -65,17 +67,18 @@ async def _documents(request: PageRequest, text: str, kind: str) -> Mapping[str,
                 **result,
                 "parts": highlights(result["snippet"]),
                 "incident": incident,
-                "entities": _sort_entities(text, incident.entities) if incident else [],
+                "entities": _sort_entities(incident.entities, sought) if incident else [],
             }
         )
     return {**found, "results": results}
 
 
-def _sort_entities(text: str, entities: Sequence[Entity]) -> list[tuple[Entity, bool]]:
-    """Return the entities, those that the query names first, each with a flag for these."""
-    sought = knowledge.find_sought_entities(text, entities)
-    rest = [entity for entity in entities if entity not in sought]
-    return [(entity, True) for entity in sought] + [(entity, False) for entity in rest]
+def _sort_entities(
+    entities: Iterable[Entity], sought: Collection[Entity]
+) -> list[tuple[Entity, bool]]:
+    """Return the entities, sought ones first, each with a flag for these."""
+    flagged = [(entity, entity in sought) for entity in entities]
+    return sorted(flagged, key=lambda each: not each[1])
 
 
 async def _load_incidents(
