@@ -110,7 +110,7 @@ async def test_a_stream_that_differs_from_the_settings_and_is_nearly_full_is_a_p
         settings = {"replicas": 3, "keep_for": "30d", "monitoring": [server.monitoring]}
         async with open_intake(server, max_mib=2, **settings) as intake:
             problems = "\n".join((await intake.check()).problems)
-    assert "the stream has 1 replicas, and `replicas` is 3" in problems
+    assert "the stream keeps each push on 1 of the servers, and `replicas` is 3" in problems
     assert "the stream keeps pushes for 168 h, and `keep_for` is 720 h" in problems
     assert "room for 1 MiB, and `max_mib` is 2" in problems
     assert "the stream is 95% full" in problems

@@ -67,8 +67,8 @@ def _find_stream_problems(stream: StreamInfo, settings: NatsSettings) -> Iterato
             )
     if (config.num_replicas or 1) < settings.replicas:
         yield (
-            f"the stream has {config.num_replicas or 1} replicas, and `replicas` is "
-            f"{settings.replicas}; {_edit(settings, '--replicas')}"
+            f"the stream keeps each push on {config.num_replicas or 1} of the servers, and "
+            f"`replicas` is {settings.replicas}; {_edit(settings, '--replicas')}"
         )
     yield from _find_space_problems(stream, settings)
     if not config.duplicate_window or config.duplicate_window < DUPLICATE_SECONDS:
