@@ -66,10 +66,10 @@ class PushInbox:
         self._is_refused = False
         self._stops: Mapping[str, EmergencyStop] = {}
         self._stops_loaded_at: datetime | None = None
-        self._accepted = AcceptedPushes(context.database, context.clock, PUSH_STREAM)
+        self._accepted = AcceptedPushes(context.database, context.clock)
         self._writers: dict[str, PushWriter] = {}
         self.replace((), providers)
-        self._refused = RefusedPushes(context.database, context.clock, PUSH_STREAM)
+        self._refused = RefusedPushes(context.database, context.clock)
 
     def replace(self, gone: Iterable[str], providers: Iterable[Provider]) -> None:
         """Stop receiving for some providers, and receive for others."""
@@ -137,7 +137,7 @@ class PushInbox:
     def _make_reader(self, provider: Provider) -> IntakeReader:
         writer = IncidentWriter(provider, self._context, self._meter(provider.tools.name))
         node = self._context.node
-        return IntakeReader(self.intake, writer, PUSH_STREAM, node, self._accepted.flush)
+        return IntakeReader(self.intake, writer, node, self._accepted.flush)
 
     def _can_accept(self, provider: Provider) -> bool:
         """Return whether the intake accepts pushes to this provider."""

@@ -20,13 +20,10 @@ from tocsin.incidents.coverage import (
     find_retry_obstacle,
     mark_retried,
 )
-from tocsin.incidents.storage import store_batch
+from tocsin.incidents.storage import identify, store_batch
 from tocsin.incidents.writer import IncidentWriter
-from tocsin.model import Incident, Received
-from tocsin.store import clean_identifier
+from tocsin.model import Received
 from tocsin.store.tables import incidents
-
-_IDENTIFIER = 500
 
 
 class RetryRefusedError(ConflictError):
@@ -52,23 +49,17 @@ async def map_push(writer: IncidentWriter | None, record: Row[Any]) -> MappedPus
         raise RetryRefusedError(obstacle)
     if writer is None:
         raise RetryRefusedError(f"No push provider named {record.provider!r} is configured.")
-    provider, received_at = writer.provider, record.created_at
-    if type(provider).unpack is Provider.unpack:
+    received_at = record.created_at
+    if type(writer.provider).unpack is Provider.unpack:
         raise RetryRefusedError("The provider's plugin cannot map stored pushes.")
     try:
-        contents = await asyncio.to_thread(_unpack, provider, record.content, received_at)
+        contents = await asyncio.to_thread(writer.unpack, record.content, received_at)
     except Refused as error:
-        raise _fail(str(error)) from None
-    except Exception as error:
-        raise _fail(f"the provider failed: {error!r}") from error
+        raise _fail(str(error)) from error
     rejected = [one for received in contents for one in received.rejected]
     if rejected and not any(received.incidents for received in contents):
         raise _fail(f"{rejected[0].location}: {rejected[0].reason}")
     return MappedPush(record.id, received_at, contents, writer)
-
-
-def _unpack(provider: Provider, body: bytes, received_at: datetime) -> Sequence[Received]:
-    return tuple(provider.unpack(body, received_at))
 
 
 def _fail(reason: str) -> RetryRefusedError:
@@ -99,7 +90,7 @@ def store_retry(connection: Connection, push: MappedPush, by: str, now: datetime
 def _find_later(connection: Connection, push: MappedPush) -> Collection[str]:
     """Return the IDs of incidents that have changed since, unless their times tell the order."""
     found = [one for received in push.contents for one in received.incidents]
-    asked = {name: one.changed_at for one in found if (name := _identify(one)) is not None}
+    asked = {name: one.changed_at for one in found if (name := identify(one)) is not None}
     known = connection.execute(
         select(incidents.c.external_id, incidents.c.source_changed_at).where(
             incidents.c.provider == push.writer.name,
@@ -111,11 +102,5 @@ def _find_later(connection: Connection, push: MappedPush) -> Collection[str]:
 
 
 def _leave_out(received: Received, later: Collection[str]) -> Received:
-    kept = tuple(one for one in received.incidents if _identify(one) not in later)
+    kept = tuple(one for one in received.incidents if identify(one) not in later)
     return replace(received, incidents=kept)
-
-
-def _identify(incident: Incident) -> str | None:
-    """Return the stored form of an incident's ID, None for the wrong type of a faulty plugin."""
-    name = getattr(incident, "external_id", None)
-    return clean_identifier(name, _IDENTIFIER) if isinstance(name, str) else None

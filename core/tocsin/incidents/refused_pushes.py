@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import Connection
 
 from tocsin.clock import Clock
-from tocsin.incidents.coverage import ReadFailure, StreamKey, record_failure
+from tocsin.incidents.coverage import PUSH_STREAM, ReadFailure, StreamKey, record_failure
 from tocsin.loops import run_forever
 from tocsin.store import Database, load_database_time
 
@@ -53,10 +53,9 @@ _Counts = Counter[tuple[str, PushRefusal]]
 class RefusedPushes:
     """Counts refused pushes by provider and kind, and records them as failed reads."""
 
-    def __init__(self, database: Database, clock: Clock, stream: str) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._stream = stream
         self._counts: _Counts = Counter()
         self._writing = asyncio.Lock()
 
@@ -83,7 +82,7 @@ class RefusedPushes:
             counts = self._counts.copy()
             if not counts:
                 return
-            await self._database.write(_record, self._stream, counts, self._clock.now())
+            await self._database.write(_record, PUSH_STREAM, counts, self._clock.now())
             self._counts -= counts
         for (provider, refusal), count in counts.items():
             _log.warning(

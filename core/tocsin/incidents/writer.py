@@ -12,13 +12,14 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from tocsin.clock import Clock
+from tocsin.errors import Refused
 from tocsin.events import EVENTS, Notifiers
 from tocsin.hookspecs import Capability, Provider
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.storage import IncidentPolicy, StoreResult, count_unknown
 from tocsin.knowledge import INCIDENTS
 from tocsin.loops import beat
-from tocsin.model import Incident
+from tocsin.model import Incident, Received
 from tocsin.store import INCIDENT_NUMBER, Database, Lease
 from tocsin.tracing import span
 
@@ -56,6 +57,15 @@ class IncidentWriter:
         """None where no other node can read the provider, so that there is nothing to confirm."""
         self._events = context.notifiers[EVENTS]
         self._incidents = context.notifiers[INCIDENTS]
+
+    def unpack(self, body: bytes, received_at: datetime) -> tuple[Received, ...]:
+        """Return the contents of a stored push; raises Refused, also if the plugin fails."""
+        try:
+            return tuple(self.provider.unpack(body, received_at))
+        except Refused:
+            raise
+        except Exception as error:  # a bug of the plugin must stop only this push
+            raise Refused(f"the provider failed: {error!r}") from error
 
     async def write(self, incidents: Sequence[Incident], store: StoreOperation) -> StoreResult:
         """Store `incidents` by running `store` in one transaction, and return its result.

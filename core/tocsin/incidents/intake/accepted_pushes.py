@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from tocsin.clock import Clock
 from tocsin.hookspecs import IntakePosition
-from tocsin.incidents.coverage import StreamKey
+from tocsin.incidents.coverage import PUSH_STREAM, StreamKey
 from tocsin.incidents.intake.losses import describe_reuse, record_loss
 from tocsin.incidents.intake.positions import AcceptedMark, note_accepted
 from tocsin.loops import run_forever
@@ -25,11 +25,9 @@ _log = structlog.get_logger()
 class AcceptedPushes:
     """Notes the last accepted push to each provider, and records it when the database is there."""
 
-    def __init__(self, database: Database, clock: Clock, stream: str) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._stream = stream
-        """The stream of pushes in the ledger."""
         self.last: IntakePosition | None = None
         """The highest position that the intake has returned, None before the first one."""
         self._losses: list[tuple[StreamKey, str]] = []
@@ -68,7 +66,7 @@ class AcceptedPushes:
         elif before is not None and position.sequence <= before.sequence <= last.sequence:
             self.last = position
             reason = describe_reuse(last, position)
-            self._losses.append((StreamKey(provider, self._stream), reason))
+            self._losses.append((StreamKey(provider, PUSH_STREAM), reason))
             _log.error("accepted pushes lost", provider=provider, reason=reason)
 
     async def run(self) -> NoReturn:

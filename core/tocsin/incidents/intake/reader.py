@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from tocsin.errors import Refused, TryLater
 from tocsin.hookspecs import Intake, IntakePosition, QueuedPush
-from tocsin.incidents.coverage import WHOLE_PUSH, StreamKey
+from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, StreamKey
 from tocsin.incidents.held_lease import hold_when_free
 from tocsin.incidents.intake.losses import describe_skip, record_loss
 from tocsin.incidents.intake.positions import (
@@ -60,13 +60,12 @@ class IntakeReader:
         self,
         intake: Intake,
         writer: IncidentWriter,
-        stream: str,
         node: int,
         flush: Callable[[], Awaitable[None]],
     ) -> None:
         self._intake = intake
         self._writer = writer
-        self._key = StreamKey(writer.name, stream)
+        self._key = StreamKey(writer.name, PUSH_STREAM)
         self._node = node
         self._flush = flush
         self._clock, self._database = writer.clock, writer.database
@@ -170,12 +169,9 @@ class IntakeReader:
     def _unpack(self, push: QueuedPush) -> _Part:
         """Parse a push; one that cannot be parsed becomes a record for the quarantine."""
         try:
-            contents = self._writer.provider.unpack(push.body, push.received_at)
-            return _Part(push, tuple(contents))
+            return _Part(push, self._writer.unpack(push.body, push.received_at))
         except Refused as error:
             return self._reject(push, str(error))
-        except Exception as error:  # noqa: BLE001 - a bug of the plugin must not stop other pushes
-            return self._reject(push, f"the provider failed: {error!r}")
 
     def _reject(self, push: QueuedPush, reason: str) -> _Part:
         _log.warning("accepted push quarantined", provider=self._writer.name, reason=reason)

@@ -3,6 +3,7 @@
 from tocsin.incidents.storage.alerts import AlertDecision, IncidentPolicy
 from tocsin.incidents.storage.followed_changes import emit_triage_change
 from tocsin.incidents.storage.merge import EntityRole, RemovedIncident, combine_versions
+from tocsin.incidents.storage.normalize import identify
 from tocsin.incidents.storage.refreshes import (
     DueRefresh,
     complete_refresh,
@@ -32,6 +33,7 @@ __all__ = [
     "digest_identity",
     "emit_triage_change",
     "find_removed",
+    "identify",
     "load_due_refreshes",
     "lock_incidents",
     "postpone_refresh",

@@ -40,6 +40,12 @@ RECORD = 32_768  # bytes of JSON
 _FLOW_TEXTS = ("source", "target", "protocol", "direction")
 
 
+def identify(incident: Incident) -> str | None:
+    """Return the stored form of an incident's ID, None for the wrong type of a faulty plugin."""
+    name = getattr(incident, "external_id", None)
+    return clean_identifier(name, IDENTIFIER) if isinstance(name, str) else None
+
+
 def _clean_entity(entity: Entity) -> Entity:
     value = clean_text(entity.value, ENTITY_BYTES)
     if value is entity.value:

@@ -34,7 +34,7 @@ from tocsin.incidents.storage.merge import (
     fold_versions,
     merge_parts,
 )
-from tocsin.incidents.storage.normalize import IDENTIFIER, limit_records, reject_invalid
+from tocsin.incidents.storage.normalize import identify, limit_records, reject_invalid
 from tocsin.incidents.storage.refreshes import find_incidents_to_refresh, schedule_refreshes
 from tocsin.incidents.storage.removed import recall_removed
 from tocsin.incidents.triage import Triage, load_triage
@@ -46,7 +46,6 @@ from tocsin.store import (
     NumberedWrites,
     allot_numbers,
     build_insert,
-    clean_identifier,
     is_among,
     is_in,
     list_keys,
@@ -197,9 +196,9 @@ def store_batch(
 def count_unknown(connection: Connection, provider: str, page: Iterable[Incident]) -> int:
     """Return how many of these incidents are new; an estimate if some are redacted later."""
     ids = {
-        clean_identifier(incident.external_id, IDENTIFIER)
+        name
         for incident in page
-        if isinstance(incident.external_id, str) and not incident.only_if_stored
+        if not incident.only_if_stored and (name := identify(incident)) is not None
     }
     asked = {"provider": provider, "external_ids": list(ids)}
     return len(ids) - int(connection.execute(_COUNT, asked).scalar_one())
