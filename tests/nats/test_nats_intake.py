@@ -42,6 +42,11 @@ async def wait_until(condition, seconds: float = 15) -> None:
             await asyncio.sleep(0.02)
 
 
+async def has_current_replicas(intake: NatsIntake) -> bool:
+    stream = await intake._connection.load_stream()
+    return all(replica.current for replica in stream.cluster.replicas)
+
+
 class TestNats(IntakeConformance):
     intake = NatsIntake
 
@@ -138,6 +143,9 @@ async def test_each_server_of_a_cluster_is_checked(tmp_path):
         repeated = [*addresses[:2], addresses[1]]
         async with open_intake(servers[0], replicas=3, monitoring=repeated) as intake:
             await wait_until(lambda: intake.is_available)
+            async with asyncio.timeout(15):
+                while not await has_current_replicas(intake):
+                    await asyncio.sleep(0.1)
             [problem] = (await intake.check()).problems
         await servers[2].kill()
         async with open_intake(servers[0], replicas=3, monitoring=addresses) as intake:
