@@ -144,7 +144,7 @@ async def test_each_server_of_a_cluster_is_checked(tmp_path):
         async with open_intake(servers[0], replicas=3, monitoring=repeated) as intake:
             await wait_until(lambda: intake.is_available)
             async with asyncio.timeout(15):
-                while not await has_current_replicas(intake):
+                while not await has_current_replicas(intake):  # noqa: ASYNC110 - other processes
                     await asyncio.sleep(0.1)
             [problem] = (await intake.check()).problems
         await servers[2].kill()
