@@ -49,7 +49,10 @@ def test_an_incident_has_what_the_mapping_says_of_it():
         merged_into="2",
         techniques=["T1078", None],
         entities=[{"kind": "IP", "value": "192.0.2.1"}, {"kind": "user", "value": None}, None],
-        alerts=[{"external_id": "a", "severity": "Low"}, {"external_id": "b", "title": "b"}],
+        alerts=[
+            {"external_id": "a", "severity": "Low", "rule": ""},
+            {"external_id": "b", "title": "b", "rule": 100043},
+        ],
     )
     assert (found.external_id, found.external_number, found.merged_into) == ("1", "17", "2")
     assert (found.severity, found.raw_severity) == (Severity.HIGH, "high")
@@ -61,6 +64,7 @@ def test_an_incident_has_what_the_mapping_says_of_it():
     assert found.entities == (Entity(EntityKind.IP, "192.0.2.1"),)
     assert [alert.severity for alert in found.alerts] == [Severity.LOW, Severity.HIGH]
     assert [alert.occurred_at for alert in found.alerts] == [found.occurred_at] * 2
+    assert [alert.rule for alert in found.alerts] == [None, "100043"]
 
 
 def test_little_is_needed():

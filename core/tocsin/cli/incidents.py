@@ -30,7 +30,7 @@ _COLUMNS = Columns(
     brief=("number", "severity", "status", "assignee", "occurred_at", "title"),
 )
 _ALERTS = Columns(
-    ("external_id", "severity", "occurred_at", "title", "flow", "record"),
+    ("external_id", "severity", "occurred_at", "title", "rule", "flow", "record"),
     brief=("external_id", "severity", "occurred_at", "title"),
 )
 _DETECTIONS = Columns(

@@ -51,5 +51,5 @@ def list_alerts(
 
 
 def _represent_alert(row: RowMapping) -> dict[str, Json]:
-    names = ("external_id", "title", "severity", "flow", "record")
+    names = ("external_id", "title", "severity", "rule", "flow", "record")
     return {**{name: row[name] for name in names}, "occurred_at": isoformat(row["occurred_at"])}

@@ -78,6 +78,7 @@ class MappedAlert(_MappedModel):
     title: Text = ""
     severity: str | None = None
     occurred_at: Moment = None
+    rule: Annotated[str | None, Optional] = None
 
 
 class MappedIncident(_MappedModel):
@@ -141,6 +142,7 @@ def _to_alert(alert: MappedAlert, severity: Severity | None, occurred_at: dateti
         title=alert.title,
         severity=_parse_or_none(Severity, alert.severity) or severity or Severity.MEDIUM,
         occurred_at=alert.occurred_at or occurred_at,
+        rule=alert.rule,
     )
 
 

@@ -33,6 +33,10 @@ class Alert:
     title: str
     severity: Severity
     occurred_at: datetime
+    rule: str | None = None
+    """The name of the detection rule that raised the alert, or its ID if the SIEM reports no name.
+    Use only what the SIEM reports as the rule. It must be the same text for every alert of the
+    rule."""
     flow: NetworkFlow | None = None
     record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """The alert as the SIEM returned it. Tocsin does not store this record if it is longer than 32

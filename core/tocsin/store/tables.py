@@ -240,6 +240,7 @@ incident_alerts = Table(
     Column("severity", String(20), nullable=False),
     Column("occurred_at", Timestamp, nullable=False),
     Column("flow", JSON(none_as_null=True)),
+    Column("rule", Text),
     Column("record", JSON(none_as_null=True)),  # as the SIEM returned it; JSONB refuses NUL
 )
 

@@ -43,6 +43,10 @@ ALERT = Alert(external_id="a", title="alert", severity=Severity.HIGH, occurred_a
         ),
         ({"sources": "10.0.0.1"}, "sources must be of type tuple or list, not '10.0.0.1'"),
         ({"alerts": (ALERT,)}, "an alert's occurred_at must be a time with a time zone"),
+        (
+            {"alerts": (replace(ALERT, occurred_at=BEGIN, rule=7),)},
+            "an alert's rule must be of type str or None, not 7",
+        ),
         ({"alerts": None}, "alerts must be of type tuple or list, not None"),
     ],
 )

@@ -30,6 +30,7 @@ ALERT = Alert(
     title="Odd sign-in",
     severity=Severity.HIGH,
     occurred_at=NOW,
+    rule="Impossible travel",
     flow=FLOW,
     record=RECORD,
 )
@@ -57,6 +58,7 @@ async def test_an_alert_has_its_flow_and_the_record_as_it_came(api, store):
     analyst = Caller(api, await api.analyst())
     found = AlertList.model_validate(await analyst.read(PATH))
     [alert] = found.alerts
+    assert alert.rule == "Impossible travel"
     assert list(alert.record.items()) == list(RECORD.items())
     assert alert.flow.model_dump() == {
         "source": "203.0.113.7",
@@ -107,6 +109,24 @@ async def test_erased_values_are_replaced_in_records_however_deep_these_are(api,
     deepest, alert = (await analyst.read(PATH))["alerts"]
     assert deepest["record"] is None
     assert alert["record"]["user"].startswith("CORP\\erased-")
+
+
+@pytest.mark.parametrize(
+    ("rule", "stored"), [(None, None), ("", None), ("a\0b", "a\N{REPLACEMENT CHARACTER}b")]
+)
+async def test_the_context_of_an_incident_shows_the_rule_as_text(api, store, rule, stored):
+    await store(replace(ALERT, rule=rule))
+    analyst = Caller(api, await api.analyst())
+    [alert] = (await analyst.read(f"{INCIDENTS}/1/context"))["alerts"]
+    assert alert["rule"] == stored
+
+
+async def test_a_later_version_of_an_alert_changes_neither_its_title_nor_its_rule(api, store):
+    await store(ALERT)
+    await store(replace(ALERT, title="Renamed", rule="Renamed"))
+    analyst = Caller(api, await api.analyst())
+    [alert] = (await analyst.read(PATH))["alerts"]
+    assert (alert["title"], alert["rule"]) == ("Odd sign-in", "Impossible travel")
 
 
 async def test_records_are_not_stored_if_so_set(api, store):

@@ -187,6 +187,7 @@ class IncidentChange:
                 "title": alert.title,
                 "severity": alert.severity.value,
                 "occurred_at": alert.occurred_at,
+                "rule": alert.rule,
                 "flow": alert.flow and asdict(alert.flow),
                 "record": alert.record,
             }

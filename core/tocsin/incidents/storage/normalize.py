@@ -62,10 +62,12 @@ def clean_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 def _clean_alert(alert: Alert) -> Alert:
     external_id = clean_identifier(alert.external_id, ALERT_IDENTIFIER)
     title = clean_text(alert.title, TITLE)
+    rule = clean_text(alert.rule, TITLE) or None
     flow = alert.flow and _clean_flow(alert.flow)
-    if external_id is alert.external_id and title is alert.title and flow is alert.flow:
+    cleaned = (external_id, title, rule, flow)
+    if all(map(is_, cleaned, (alert.external_id, alert.title, alert.rule, alert.flow))):
         return alert
-    return replace(alert, external_id=external_id, title=title, flow=flow)
+    return replace(alert, external_id=external_id, title=title, rule=rule, flow=flow)
 
 
 def _clean_flow(flow: NetworkFlow) -> NetworkFlow:
@@ -191,6 +193,7 @@ def _check_types(incident: Incident) -> None:
     for alert in _require_sequence(incident.alerts, "alerts"):
         _require(alert, Alert, "an alert")
         _require_members(alert, str, ("external_id", "title"))
+        _require(alert.rule, str | None, "an alert's rule")
         _require(alert.severity, Severity, "an alert's severity")
         _require_moment(alert.occurred_at, "an alert's occurred_at")
         _require(alert.record, Mapping | None, "an alert's record")

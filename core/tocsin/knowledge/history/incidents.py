@@ -165,6 +165,7 @@ def _load_alerts(connection: Connection, numbers: Sequence[int]) -> dict[int, li
             title=row.title,
             severity=Severity(row.severity),
             occurred_at=row.occurred_at,
+            rule=row.rule,
             flow=row.flow and NetworkFlow(**row.flow),
         )
         found.setdefault(row.incident_number, []).append(alert)
@@ -181,15 +182,15 @@ _ENTITIES = (
 _latest = func.row_number().over(
     partition_by=_a.incident_number, order_by=(_a.occurred_at.desc(), _a.external_id.desc())
 )
-_ALERT_COLUMNS = ("incident_number", "external_id", "title", "severity", "occurred_at", "flow")
+_ALERT_COLUMNS = tuple(column for column in _a if column is not _a.record)
 _ranked = (
-    select(*(_a[name] for name in _ALERT_COLUMNS), _latest.label("place"))
+    select(*_ALERT_COLUMNS, _latest.label("place"))
     .where(_a.incident_number.in_(_numbers))
     .subquery()
 )
 _r = _ranked.c
 _ALERTS = (
-    select(_r.incident_number, _r.external_id, _r.title, _r.severity, _r.occurred_at, _r.flow)
+    select(*(_r[column.name] for column in _ALERT_COLUMNS))
     .where(_r.place <= MAX_ALERTS)
     .order_by(_r.incident_number, _r.place.desc())
 )

@@ -39,6 +39,7 @@ def get_incident_context(connection: Connection, call: RequestContext) -> Respon
                     "title": alert.title,
                     "severity": alert.severity,
                     "occurred_at": isoformat(alert.occurred_at),
+                    "rule": alert.rule,
                 }
                 for alert in incident.alerts
             ],

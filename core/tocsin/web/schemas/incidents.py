@@ -278,12 +278,14 @@ class IncidentAlert(ResponseModel):
         "title": "Sign-in from a new country",
         "severity": "High",
         "occurred_at": "2026-11-21T05:20:00.000Z",
+        "rule": "Sign-in from a new country",
     }
 
     external_id: str = Field(description="ID in the SIEM.")
     title: str
     severity: Severity
     occurred_at: datetime
+    rule: str | None = Field(description="Name of the detection rule, or its ID if it has no name.")
 
 
 class IncidentList(ResponseModel):
