@@ -31,14 +31,14 @@ _COLUMNS = Columns(
 )
 _ALERTS = Columns(
     ("external_id", "severity", "occurred_at", "title", "rule", "flow", "record"),
-    brief=("external_id", "severity", "occurred_at", "title"),
+    brief=("external_id", "severity", "occurred_at", "title", "rule"),
 )
 _DETECTIONS = Columns(
     (
-        *("title", "provider", "incident_count", "false_positive_ratio", "latest_incident"),
-        "dispositions",
+        *("rule", "title", "provider", "incident_count", "false_positive_ratio"),
+        *("latest_incident", "dispositions"),
     ),
-    brief=("title", "provider", "incident_count", "false_positive_ratio"),
+    brief=("rule", "title", "provider", "incident_count", "false_positive_ratio"),
 )
 _DETAILS = (
     *_COLUMNS.every,
@@ -185,17 +185,16 @@ def detections(
         ),
     ] = "P90D",
     provider: Annotated[str | None, typer.Option(help="Only incidents from this provider.")] = None,
-    limit: Annotated[
-        int, typer.Option(min=1, max=200, help="Maximum number of alert titles.")
-    ] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number of detections.")] = 50,
     url: ApiUrl = None,
     api_key: ApiKey = None,
     as_json: AsJson = False,
     wide: Wide = False,
 ) -> None:
-    """List alert titles by number of false positives.
+    """List detection rules by number of false positives.
 
-    Counts only incidents that have a disposition. Requires an API key with the scope
+    Counts only incidents that have a disposition. Alerts without a rule are listed by their title.
+    Requires an API key with the scope
     `incidents:read`.
     """
     path = f"{INCIDENTS_PATH}/detections"

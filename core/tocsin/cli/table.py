@@ -22,7 +22,7 @@ _NEAR = timedelta(days=180)
 _PROSE = frozenset(
     {
         *("absent", "conclusion", "content", "detail", "details", "disabled_reason", "error"),
-        *("problems", "reason", "response", "snippet", "summary", "title", "warnings"),
+        *("problems", "reason", "response", "rule", "snippet", "summary", "title", "warnings"),
     }
 )
 """Columns of sentences, which are wrapped; other columns are shortened in the middle."""

@@ -25,16 +25,18 @@ def _build(*conditions: ColumnElement[bool]) -> Select[Any]:
         .limit(MAX_DISPOSITIONS)
         .subquery()
     )
-    title = func.coalesce(_a.title, _i.title).label("title")
+    # Alerts that were stored without their rule count for the rule that has their title as its name
+    name = func.coalesce(_a.rule, _a.title, _i.title).label("name")
+    incident = (_i.provider, name, _i.number, latest.c.disposition)
     classified = (
-        select(_i.provider, title, _i.number, latest.c.disposition)
-        .distinct()
+        select(*incident, func.max(_a.rule).label("rule"))
         .select_from(
             latest.join(incidents, _i.number == latest.c.incident_number).outerjoin(
                 incident_alerts, _a.incident_number == _i.number
             )
         )
         .where(*conditions)
+        .group_by(*incident)
         .subquery()
     )
     columns = classified.c
@@ -42,14 +44,27 @@ def _build(*conditions: ColumnElement[bool]) -> Select[Any]:
         each: func.count(case((columns.disposition == each.value, 1))).label(each.name)
         for each in IncidentDisposition
     }
-    name = (columns.provider, columns.title)
     false_positives = counts[IncidentDisposition.FALSE_POSITIVE]
-    return (
-        select(*name, func.max(columns.number).label("latest"), *counts.values())
-        .group_by(*name)
-        .order_by(false_positives.desc(), func.count().desc(), *name)
+    detection, total = (columns.provider, columns.name), func.count().label("total")
+    rule, latest_number = func.max(columns.rule), func.max(columns.number)
+    ranked = (
+        select(*detection, rule.label("rule"), latest_number.label("latest"))
+        .add_columns(*counts.values(), total)
+        .group_by(*detection)
+        .order_by(false_positives.desc(), total.desc(), *detection)
         .limit(bindparam("limit"))
+        .subquery()
     )
+    shown = ranked.c
+    order = (shown[false_positives.name].desc(), shown.total.desc(), shown.provider, shown.name)
+    title = (
+        select(_a.title)
+        .where(_a.incident_number == shown.latest, func.coalesce(_a.rule, _a.title) == shown.name)
+        .order_by(_a.occurred_at.desc(), _a.external_id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return select(ranked, func.coalesce(title, shown.name).label("title")).order_by(*order)
 
 
 _every = _build()
@@ -58,10 +73,13 @@ _of_provider = _build(_i.provider == bindparam(_PROVIDER))
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A provider's alert title, with the dispositions of the incidents that have such an alert."""
+    """A provider's detection rule, with the dispositions of the incidents that it raised."""
 
     provider: str
+    rule: str | None
+    """The rule; None if only the title of the alerts is known."""
     title: str
+    """The title of the rule's latest alert in the latest incident."""
     latest_incident: int
     dispositions: dict[IncidentDisposition, int]
 
@@ -81,8 +99,9 @@ def rank_detections(
 ) -> list[Detection]:
     """Return the detections of the incidents classified since a time, most false positives first.
 
-    Considers the latest `MAX_DISPOSITIONS`. An incident without alerts counts for its own title,
-    and one with several kinds of alerts for each of them. `provider` is None for all.
+    Considers the latest `MAX_DISPOSITIONS`. An alert without a rule counts for its title, an
+    incident without alerts for its own title, and one with alerts of several rules for each of
+    them. `provider` is None for all.
     """
     values = {"since": since, "limit": limit}
     if provider is None:
@@ -92,6 +111,7 @@ def rank_detections(
     return [
         Detection(
             row.provider,
+            row.rule,
             row.title,
             row.latest,
             {each: count for each in IncidentDisposition if (count := getattr(row, each.name))},

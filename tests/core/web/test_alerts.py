@@ -163,6 +163,7 @@ async def test_the_console_shows_records_as_text(api, store):
     assert "203.0.113.7" in page
     assert page.count("Record from the SIEM") == 5
     assert "&lt;b&gt;first" in page
+    assert page.count("Rule: <bdi>Impossible travel</bdi>") == 5
     assert 'href="/incidents/1/alerts"' in page
     assert (await person.html("/incidents/1/alerts")).count("Record from the SIEM") == 6
 

@@ -18,6 +18,7 @@ async def test_a_detection_is_listed_with_its_dispositions(api):
     [found] = (await analyst.read(f"{PATH}?timespan=P1D"))["detections"]
     assert found == {
         "provider": "sensors",
+        "rule": None,
         "title": "<i>Scan</i>",
         "incident_count": 2,
         "dispositions": {"true-positive": 1, "false-positive": 1},

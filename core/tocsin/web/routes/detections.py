@@ -20,6 +20,7 @@ def list_detections(connection: Connection, call: RequestContext) -> Response:
             "detections": [
                 {
                     "provider": each.provider,
+                    "rule": each.rule,
                     "title": each.title,
                     "incident_count": each.incident_count,
                     "dispositions": {str(name): n for name, n in each.dispositions.items()},
@@ -37,7 +38,7 @@ ENDPOINTS = (
         method="GET",
         path="/api/v1/incidents/detections",
         access=Scope.INCIDENTS_READ,
-        summary="List alert titles by number of false positives",
+        summary="List detection rules by number of false positives",
         handler=list_detections,
         query=DetectionQuery,
         response=DetectionList,

@@ -26,10 +26,11 @@ class DetectionQuery(QueryModel):
 
 
 class DetectionItem(ResponseModel):
-    """A provider's alert title, with the dispositions of its incidents."""
+    """A provider's detection rule, with the dispositions of its incidents."""
 
     EXAMPLE: ClassVar[dict[str, Json]] = {
         "provider": "edge",
+        "rule": "Sign-in from a new country",
         "title": "Sign-in from a new country",
         "incident_count": 40,
         "dispositions": {"true-positive": 2, "false-positive": 38},
@@ -38,7 +39,11 @@ class DetectionItem(ResponseModel):
     }
 
     provider: str
-    title: str
+    rule: str | None = Field(
+        description="Name of the detection rule, or its ID if it has no name; null if Tocsin knows "
+        "only the title."
+    )
+    title: str = Field(description="Title of the latest alert in the latest incident.")
     incident_count: int = Field(description="Number of incidents with a disposition.")
     dispositions: dict[IncidentDisposition, int] = Field(
         description="Number of incidents for each disposition that occurs."
