@@ -107,6 +107,7 @@ def test_alert_of_a_sensor_becomes_incident(provider):
                 title="LOCAL Path traversal in shop",
                 severity=Severity.HIGH,
                 occurred_at=AT,
+                rule="LOCAL Path traversal in shop",
                 flow=NetworkFlow(
                     source=CLIENT.value, source_port=40_000, target=SERVER.value, target_port=80
                 ),
@@ -143,9 +144,19 @@ def test_alert_of_elastic_security_becomes_incident(provider):
                 title="Credential dumping",
                 severity=Severity.CRITICAL,
                 occurred_at=datetime(2026, 11, 20, 12, 30, tzinfo=UTC),
+                rule="Credential dumping",
             ),
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("members", "rule"),
+    [({"id": "9000001"}, "9000001"), ({"description": "Unnamed"}, None), (None, None)],
+)
+def test_rule_without_a_name(provider, members, rule):
+    [found] = provider.to_incident(alert(rule=members)).alerts
+    assert found.rule == rule
 
 
 @pytest.mark.parametrize(

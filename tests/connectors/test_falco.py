@@ -86,6 +86,7 @@ def test_alert_becomes_incident(provider):
                 title="Terminal shell in container",
                 severity=Severity.LOW,
                 occurred_at=at,
+                rule="Terminal shell in container",
             ),
         ),
     )

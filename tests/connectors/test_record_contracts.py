@@ -92,6 +92,12 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     "crowdstrike:ioc_value": {"ioc_type": "ipv4"},
     "crowdstrike:ioc_context.ioc_type": {"ioc_context": [{"ioc_value": "198.51.100.7"}]},
     "crowdstrike:ioc_context.ioc_value": {"ioc_context": [{"ioc_type": "ipv4"}]},
+    **{
+        f"datadog:attributes.{holder}.workflow.rule.id": {
+            f"attributes.{holder}.workflow.rule.name": None
+        }
+        for holder in ("attributes", "custom")
+    },
     "datadog:attributes.attributes.triggeringRuleCase.status": {"attributes.status": None},
     "datadog:attributes.custom.triggeringRuleCase.status": {"attributes.status": None},
     "defender:createdDateTime": {"alerts.firstActivityDateTime": None},
@@ -115,9 +121,11 @@ BESIDE: Mapping[str, Mapping[str, Any]] = {
     },
     "exabeam:rules.ruleSeverity": {"priority": "LOW", "rules": [{"ruleId": "r1"}]},
     "graylog:event_definition.title": {"message": "m"},
+    "graylog:event_definition_id": {"event_definition": None},
     "qradar:last_updated_time": {"last_persisted_time": None},
     "qradar:severity": {"magnitude": None},
     "qradar:log_sources.type_name": {"log_sources": [{"name": "Linux @ host-7"}]},
+    "secops:detection.ruleId": {"detection": [{"severity": "high"}]},
     "secops:detectionTime": {"timeWindow": None, "collectionElements": None},
     "secops:timeWindow.startTime": {"collectionElements": None},
     "secops:detection.riskScore": {"detection": [{"ruleName": "r"}]},

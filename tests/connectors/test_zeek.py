@@ -73,6 +73,7 @@ def test_notice_becomes_incident(provider):
                 title=notice()["msg"],
                 severity=Severity.HIGH,
                 occurred_at=at,
+                rule="ATTACK::Lateral_Movement",
                 flow=NetworkFlow(
                     source=GUESSER.value,
                     source_port=49_731,

@@ -68,6 +68,15 @@ def test_alert_becomes_incident():
     assert incident.changed_at == datetime(2026, 11, 20, 9, 20, 21, tzinfo=UTC)
     assert incident.entities == (Entity(EntityKind.IP, "203.0.113.7"),)
     assert [item.external_id for item in incident.alerts] == [incident.external_id]
+    assert [item.rule for item in incident.alerts] == ["crowdsecurity/ssh-bf"]
+
+
+@pytest.mark.parametrize(
+    "text", ["manual 'ban' from 'bastion'", "anomaly score block: sql_injection: 10, anomaly: 10"]
+)
+def test_sentence_in_the_place_of_a_scenario_is_no_rule(text):
+    [item] = read(scenario=text).alerts
+    assert (item.title, item.rule) == (text, None)
 
 
 @pytest.mark.parametrize(

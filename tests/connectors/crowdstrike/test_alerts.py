@@ -110,6 +110,7 @@ def test_alert_maps_to_incident_as_in_the_console():
     assert incident.tactics == ("TA0006",)
     assert incident.source_url == f"{CONSOLE}/unified-detections/{NAME}"
     assert [alert.external_id for alert in incident.alerts] == [NAME]
+    assert [alert.rule for alert in incident.alerts] == ["Credentials from LSASS"]
 
 
 def test_endpoint_alert_names_its_entities():
@@ -137,6 +138,7 @@ def test_lead_has_its_hosts_score_and_start():
     assert (incident.severity, incident.severity_assumed) == (Severity.CRITICAL, False)
     assert incident.occurred_at == datetime(2026, 11, 20, 8, tzinfo=UTC)
     assert incident.techniques == ("T1059",)
+    assert [alert.rule for alert in incident.alerts] == [None]
     in_milliseconds = ALERT | LEAD | {"signal_start_timestamp": 1_795_161_600_000}
     assert build_incident(in_milliseconds, CONSOLE).occurred_at == incident.occurred_at
 

@@ -151,7 +151,7 @@ class DatadogSimulator(Simulator):
                 "attributes": {
                     "title": case.title,
                     "entities": [f"@{_names(entity)}:{entity.value}" for entity in case.entities],
-                    "workflow": {"rule": {"name": "A rule"}, "triage": triage},
+                    "workflow": {"rule": {"id": "r-1", "name": "A rule"}, "triage": triage},
                 },
             },
         }

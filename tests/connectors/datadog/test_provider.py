@@ -105,9 +105,16 @@ def test_signal_becomes_incident(where):
                 title="Sign-in brute force",
                 severity=Severity.HIGH,
                 occurred_at=occurred_at,
+                rule="Sign-in brute force",
             ),
         ),
     )
+
+
+def test_rule_without_a_name_has_its_id():
+    record = signal(custom={"workflow": {"rule": {"id": "xgh-dfy-ywf"}}})
+    [alert] = build_incident(record, CONSOLE).alerts
+    assert alert.rule == "xgh-dfy-ywf"
 
 
 @pytest.mark.parametrize(

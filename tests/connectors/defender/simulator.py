@@ -19,6 +19,7 @@ INCIDENTS, ALERTS = "/v1.0/security/incidents", "/v1.0/security/alerts_v2"
 MOST_SKIPPED = 500
 _END = datetime(2200, 1, 1, tzinfo=UTC)
 _FILTER = re.compile(r"lastUpdateDateTime ge (\S+) and lastUpdateDateTime lt (\S+)")
+DETECTOR = "e0da400f-affd-43ef-b1d5-afc2eb6f2756"
 _STATUSES = {"New": "active", "Active": "inProgress", "Closed": "resolved"}
 _STANDS = {word: IncidentStatus(status) for status, word in _STATUSES.items()}
 _LATER = frozenset({"awaitingAction"})
@@ -156,6 +157,7 @@ class DefenderSimulator(MicrosoftSimulator):
             "status": "new",
             "severity": "medium",
             "title": "Something was seen",
+            "detectorId": DETECTOR,
             "mitreTechniques": ["T1110.003"],
             "createdDateTime": stamp(case.created_at),
             "firstActivityDateTime": stamp(case.created_at),

@@ -15,6 +15,7 @@ from tocsin_connectors.siem.defender.mapping import build_incident
 ALERT = {
     "id": "da6375_1",
     "title": "Suspicious file",
+    "detectorId": "e0da400f-affd-43ef-b1d5-afc2eb6f2756",
     "severity": "low",
     "category": "DefenseEvasion",
     "mitreTechniques": ["T1564.001", "later"],
@@ -63,6 +64,12 @@ def test_incident_has_the_fields_of_its_record():
         "Suspicious file",
         Severity.LOW,
     )
+    assert alert.rule == ALERT["detectorId"]
+
+
+def test_policy_of_an_alert_is_its_rule():
+    [alert] = incident(alerts=[{**ALERT, "alertPolicyId": "policy-7"}]).alerts
+    assert alert.rule == "policy-7"
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from tocsin_connectors.siem.defender import Defender, tocsin_providers
 
 from .simulator import (
     ALERTS,
+    DETECTOR,
     INCIDENTS,
     SETTINGS,
     TENANT,
@@ -417,6 +418,7 @@ async def test_alert_becomes_incident(alerts, clock):
                 title="Brute force",
                 severity=Severity.HIGH,
                 occurred_at=case.created_at,
+                rule=DETECTOR,
             ),
         ),
     )

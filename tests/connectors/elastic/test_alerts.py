@@ -88,6 +88,7 @@ def test_alert_becomes_incident():
     assert found.changed_at == datetime(2026, 11, 20, 10, tzinfo=UTC)
     [alert] = found.alerts
     assert (alert.external_id, alert.severity) == (NAME, Severity.HIGH)
+    assert alert.rule == "Password Guessing"
 
 
 def test_techniques_are_the_most_specific_of_the_rule():

@@ -174,7 +174,7 @@ class ExabeamSimulator(Simulator):
                     "techniqueKey": "T1110",
                 }
             ],
-            "rules": [],
+            "rules": [{"ruleId": "fact-1", "ruleName": "Many failed sign-ins"}],
             "tags": [],
         }
 

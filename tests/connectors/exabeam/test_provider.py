@@ -109,6 +109,7 @@ def test_case_becomes_incident():
                 title="Encoded command",
                 severity=Severity.CRITICAL,
                 occurred_at=occurred_at,
+                rule="Encoded command",
             ),
         ),
     )
@@ -130,6 +131,7 @@ def test_alert_becomes_incident():
     assert (found.external_id, found.status) == ("alert-1", IncidentStatus.NEW)
     assert (found.occurred_at, found.changed_at) == (created_at, created_at)
     assert (found.severity, found.entities) == (Severity.LOW, (USER,))
+    assert [alert.rule for alert in found.alerts] == [None]
 
 
 @pytest.mark.parametrize(

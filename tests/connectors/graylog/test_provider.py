@@ -87,6 +87,7 @@ def test_event_becomes_incident():
                 title="Password spraying",
                 severity=Severity.HIGH,
                 occurred_at=occurred_at,
+                rule="Password spraying",
             ),
         ),
     )
@@ -110,6 +111,7 @@ def test_priorities(priority, severity, assumed):
 def test_event_without_a_definition_lends_its_alert_the_message():
     [alert] = build_incident(event(event_definition=None), CONSOLE).alerts
     assert alert.title == "Failed sign-ins from one address"
+    assert alert.rule == "5d39b99c635e6d46f820cdb1"
 
 
 def test_sigma_tags_of_older_versions_are_read():

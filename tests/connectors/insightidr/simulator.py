@@ -127,7 +127,10 @@ class InsightIDRSimulator(Simulator):
             "created_time": stamp(case.created_at),
             "first_event_time": stamp(case.created_at),
             "latest_event_time": None,
-            "detection_rule_rrn": {"rule_rrn": "rrn:cba:::detection-rule:R1"},
+            "detection_rule_rrn": {
+                "rule_name": "Brute force",
+                "rule_rrn": "rrn:cba:::detection-rule:R1",
+            },
         }
         return self.paged([alert], 0, 1, 1)
 

@@ -17,6 +17,7 @@ from tocsin_connectors.siem.insightidr.mapping import build_incident
 
 RRN = "rrn:investigation:eu:0a1b2c3d:investigation:4K523W2J8VAQ"
 ALERT = "rrn:alerts:eu1:0a1b2c3d:alert:1:a003"
+RULE = "rrn:cba:::detection-rule:1"
 SOURCE, SERVER = Entity(EntityKind.IP, "203.0.113.9"), Entity(EntityKind.HOST, "files-1")
 ACCOUNT = Entity(EntityKind.USER, "ann@example.com")
 
@@ -62,7 +63,7 @@ def investigation(**changes: Any) -> dict[str, Any]:
                 "alert_type": "Suspicious Ingress",
                 "created_time": "2026-11-20T12:33:00Z",
                 "first_event_time": "2026-11-20T12:30:00Z",
-                "detection_rule_rrn": {"rule_rrn": "rrn:cba:::detection-rule:1"},
+                "detection_rule_rrn": {"rule_rrn": RULE, "rule_name": "Novel ASN for User"},
                 "details": {
                     "priority": "LOW",
                     "rule": {"mitre_tcodes": ["Credential Access", "T1110", "T1110.003"]},
@@ -114,9 +115,18 @@ def test_investigation_becomes_incident():
                 title="Novel ASN",
                 severity=Severity.LOW,
                 occurred_at=occurred_at,
+                rule="Novel ASN for User",
             ),
         ),
     )
+
+
+@pytest.mark.parametrize(("rule", "name"), [({"rule_rrn": RULE}, RULE), (None, None)])
+def test_alert_without_the_name_of_its_rule(rule, name):
+    first_alert_time = "2026-11-20T12:33:00Z"
+    alert = {"id": ALERT, "created_time": first_alert_time, "detection_rule_rrn": rule}
+    [found] = build_incident(investigation(alerts=[alert]), "eu", None).alerts
+    assert found.rule == name
 
 
 @pytest.mark.parametrize(

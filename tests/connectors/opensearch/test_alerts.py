@@ -123,6 +123,20 @@ def test_alert_has_the_details_of_its_findings():
     assert incident.severity is Severity.HIGH
 
 
+@pytest.mark.parametrize(
+    ("queries", "rule"),
+    [
+        ([{"id": "QdZN040B", "name": "QdZN040B"}], "QdZN040B"),
+        ([{"name": "rule-a"}, {"name": "rule-b"}], None),
+        ([{"name": "rule-a"}, {}], None),
+        ([], None),
+    ],
+)
+def test_finding_of_one_rule_names_it(queries, rule):
+    [alert] = attach_findings(read(), [FINDING | {"queries": queries}]).alerts
+    assert alert.rule == rule
+
+
 def test_alert_without_level_uses_levels_of_matched_rules():
     incident = attach_findings(read(severity=None), [FINDING])
     assert (incident.severity, incident.severity_assumed) == (Severity.CRITICAL, False)

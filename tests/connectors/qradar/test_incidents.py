@@ -93,10 +93,12 @@ def test_offense_becomes_incident():
 
 
 def test_rules_are_alerts():
-    alerts = [(alert.external_id, alert.title, alert.severity) for alert in made().alerts]
+    alerts = [
+        (alert.external_id, alert.title, alert.rule, alert.severity) for alert in made().alerts
+    ]
     assert alerts == [
-        ("4711:100405", "Excessive Denies", Severity.HIGH),
-        ("4711:7", "Rule 7", Severity.HIGH),
+        ("4711:100405", "Excessive Denies", "Excessive Denies", Severity.HIGH),
+        ("4711:7", "Rule 7", "7", Severity.HIGH),
     ]
 
 

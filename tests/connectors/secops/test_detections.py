@@ -75,6 +75,12 @@ def test_detection_maps_to_incident_as_in_the_console():
     assert incident.techniques == ("T1071.004",)
     assert incident.tactics == ("TA0011",)
     assert incident.source_url == LINK
+    assert [alert.rule for alert in incident.alerts] == ["Beaconing"]
+
+
+def test_rule_without_a_name_has_its_id():
+    [alert] = build_incident(DETECTION | {"detection": [{"ruleId": "ru_7"}]}).alerts
+    assert alert.rule == "ru_7"
 
 
 def test_detection_has_entities_of_its_events():

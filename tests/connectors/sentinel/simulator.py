@@ -236,6 +236,7 @@ class SentinelSimulator(MicrosoftSimulator):
                 "alertDisplayName": f"{entity.value} was seen",
                 "severity": "Medium",
                 "startTimeUtc": stamp(case.created_at),
+                "additionalData": {"Analytic Rule Name": "Known addresses"},
             },
         }
 

@@ -40,7 +40,11 @@ ALERT = {
         "severity": "Low",
         "startTimeUtc": "2026-11-20T09:00:00Z",
         "techniques": ["T1110"],
-        "additionalData": {"Entities": '[{"Address": "203.0.113.7", "Type": "ip"}]'},
+        "alertType": "8ecf8077-cf51-4820-aadd-14040956f35d_fab3d2d4-747f-46a7-8ef0-9c0be8112bf7",
+        "additionalData": {
+            "Analytic Rule Name": "Many failed sign-ins",
+            "Entities": '[{"Address": "203.0.113.7", "Type": "ip"}]',
+        },
     },
 }
 
@@ -125,12 +129,18 @@ def test_incident_without_id_is_rejected_with_reason(record, reason):
 def test_alerts_have_their_own_severity():
     [alert] = build_alerts([ALERT])
     assert (alert.external_id, alert.title) == ("a1", "Sign-ins that failed")
-    assert alert.severity is Severity.LOW
+    assert (alert.severity, alert.rule) == (Severity.LOW, "Many failed sign-ins")
     assert alert.occurred_at == datetime(2026, 11, 20, 9, tzinfo=UTC)
 
 
 def test_invalid_alert_does_not_affect_others():
     assert len(list(build_alerts([{}, {"name": "x", "properties": {}}, ALERT]))) == 1
+
+
+def test_alert_of_another_product_has_no_rule():
+    properties = ALERT["properties"] | {"alertType": "WindowsDefenderAtp", "additionalData": {}}
+    [alert] = build_alerts([{"name": "a1", "properties": properties}])
+    assert alert.rule is None
 
 
 def test_alerts_have_techniques_and_entities():

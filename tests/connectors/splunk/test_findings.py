@@ -76,6 +76,7 @@ def test_finding_becomes_incident():
     assert found.tactics == ("TA0006",)
     [alert] = found.alerts
     assert (alert.external_id, alert.title) == (NAME, "Access - Many Failed Sign-ins - Rule")
+    assert alert.rule == alert.title
 
 
 @pytest.mark.parametrize(

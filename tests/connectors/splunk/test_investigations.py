@@ -15,6 +15,7 @@ from tocsin_connectors.siem.splunk.investigations import INVESTIGATIONS, PREFIX
 from .simulator import TOKEN, FindingsSimulator
 
 FINDING = "0b5e2c7a@@notable@@time1795165200"
+SEARCH = "Access - Stolen Credentials - Rule"
 
 
 class InvestigationsSimulator(FindingsSimulator):
@@ -71,7 +72,12 @@ class InvestigationsSimulator(FindingsSimulator):
             "status": "2",
             "urgency": "high",
             "create_time": now,
-            "consolidated_findings": {"event_id": FINDING, "src": "203.0.113.7", "user": "ann"},
+            "consolidated_findings": {
+                "event_id": FINDING,
+                "search_name": SEARCH,
+                "src": "203.0.113.7",
+                "user": "ann",
+            },
         }
         self.investigations.append({**record, **members})
 
@@ -107,9 +113,17 @@ async def test_investigation_becomes_incident(simulator, provider, clock):
         Entity(EntityKind.IP, "203.0.113.7"),
         Entity(EntityKind.USER, "ann"),
     }
-    assert [alert.external_id for alert in found.alerts] == [FINDING]
+    assert [(alert.external_id, alert.rule) for alert in found.alerts] == [(FINDING, SEARCH)]
     assert await provider.incident(f"{PREFIX}7") == found
     assert await provider.incident(f"{PREFIX}8") is None
+
+
+@pytest.mark.parametrize(("searches", "rule"), [([SEARCH, SEARCH], SEARCH), ([SEARCH, "B"], None)])
+async def test_findings_of_several_searches_have_no_rule(simulator, provider, searches, rule):
+    findings = {"event_id": [FINDING, "other"], "search_name": searches}
+    simulator.put("7", consolidated_findings=findings)
+    found = await provider.incident(f"{PREFIX}7")
+    assert [alert.rule for alert in found.alerts] == [rule, rule]
 
 
 async def test_changes_of_older_investigations_are_read(simulator, provider, clock):

@@ -81,7 +81,7 @@ def test_alert_is_grouped_by_rule_agent_and_hour():
     assert (incident.severity, incident.severity_assumed) == (Severity.LOW, False)
     assert incident.techniques == ("T1110.001", "T1021.004")
     assert incident.tactics == ("TA0006",)
-    assert [alert.external_id for alert in incident.alerts] == ["a1"]
+    assert [(alert.external_id, alert.rule) for alert in incident.alerts] == [("a1", "5710")]
     assert incident.changed_at == datetime(2026, 11, 20, 9, 19, 51, 250_000, UTC)
     assert named(incident) == {
         *(("host", "web-1"), ("ip", "10.0.0.5"), ("ip", "203.0.113.7"), ("user", "oracle")),
@@ -92,6 +92,7 @@ def test_nested_and_dotted_findings_are_parsed():
     incident = read(FINDING)
     assert incident.external_id == "sigma-7/001/-/2026-11-20T09:00:00+00:00"
     assert (incident.title, incident.severity) == ("Guessed password", Severity.HIGH)
+    assert [alert.rule for alert in incident.alerts] == ["sigma-7"]
     assert incident.techniques == ("T1110",)
     assert incident.tactics == ("TA0001",)
     assert named(incident) == {

@@ -171,6 +171,7 @@ def build_incident(alert: dict[str, Any]) -> Incident:
                 title=scenario,
                 severity=severity,
                 occurred_at=occurred_at,
+                rule=scenario if _SCENARIO_NAME.fullmatch(scenario) else None,
                 record=alert,
             ),
         ),

@@ -165,6 +165,7 @@ _START_FIELDS = (
     *("signal_start_timestamp", "first_timestamp", "start_time", "timestamp", "created_timestamp"),
 )
 """Fields for the start time, in order of preference: the products differ."""
+_LEAD = "automated-lead"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_FROM = 10**11
 """Numbers from here on are milliseconds since 1970, and seconds below."""
@@ -211,10 +212,21 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
                 title=title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                rule=_get_rule(record),
                 record=record,
             ),
         ),
     )
+
+
+def _get_rule(record: dict[str, Any]) -> str | None:
+    """Return the name of the pattern or correlation rule that matched, or None for a lead.
+
+    A lead is named after its host and time. `pattern_id` is the same for all correlation rules.
+    """
+    if text(record, "product") == _LEAD:
+        return None
+    return text(record, "display_name") or text(record, "name")
 
 
 def _parse_start(record: dict[str, Any]) -> datetime | None:

@@ -16,7 +16,8 @@ _CUSTOM = {
     **dict.fromkeys((*LOG_TABLE.fields, *SAMPLE_TABLE.fields), "string | string[]"),
     "entities": "string | string[]",
     **dict.fromkeys(("message", "title", "triggeringRuleCase.status"), "string"),
-    **dict.fromkeys(("workflow.rule.name", "workflow.first_seen", "workflow.last_seen"), "string"),
+    **dict.fromkeys(("workflow.rule.name", "workflow.rule.id"), "string"),
+    **dict.fromkeys(("workflow.first_seen", "workflow.last_seen"), "string"),
     **dict.fromkeys(
         (f"workflow.triage.{name}" for name in ("state", "archiveReason", "archiveComment")),
         "string",

@@ -174,6 +174,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
                 title=text_at(custom, "workflow.rule.name") or title or f"Signal {name}",
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                rule=text_at(custom, "workflow.rule.name", "workflow.rule.id"),
                 record=record,
             ),
         ),

@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from tocsin import RecordContract
 
-_ALERT = ("id", "title", "severity", "createdDateTime", "firstActivityDateTime")
+_RULE = ("alertPolicyId", "detectorId")
+_ALERT = ("id", "title", "severity", "createdDateTime", "firstActivityDateTime", *_RULE)
 _EVIDENCE = (
     *("ipAddress", "deviceDnsName", "fileDetails.fileName", "fileDetails.filePath"),
     *("fileDetails.sha256", "imageFile.fileName", "imageFile.sha256", "url", "domainName"),
@@ -45,7 +46,7 @@ ALERT_CONTRACT = RecordContract(
     optional={
         **dict.fromkeys(("incidentId", "description", "category"), "string"),
         **dict.fromkeys(("classification", "determination"), "string"),
-        **dict.fromkeys(("createdDateTime", "firstActivityDateTime"), "string"),
+        **dict.fromkeys(("createdDateTime", "firstActivityDateTime", *_RULE), "string"),
         "mitreTechniques": "string | string[]",
         "evidence.roles": "string | string[]",
         **dict.fromkeys((f"evidence.{name}" for name in _EVIDENCE), "string"),

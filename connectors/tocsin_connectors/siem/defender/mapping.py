@@ -245,6 +245,8 @@ def _build_alerts(records: Iterable[dict[str, Any]]) -> Iterator[Alert]:
                 title=text(record, "title") or name,
                 severity=parse_severity(text(record, "severity")) or Severity.MEDIUM,
                 occurred_at=at,
+                # A detector may serve many policies
+                rule=text(record, "alertPolicyId") or text(record, "detectorId"),
                 record=record,
             )
 

@@ -71,6 +71,7 @@ _STATUSES = {
     "closed": IncidentStatus.CLOSED,
 }
 _TITLE_FIELDS = ("kibana.alert.rule.name", "rule.name", "rule.description", "event.action")
+_RULE_FIELDS = ("kibana.alert.rule.name", "rule.name", "rule.id", "rule.uuid")
 _GROUP_FIELDS = ("rule.id", "rule.uuid", "rule.name", "event.code", "event.action")
 _PLACE_FIELDS = ("source.ip", "client.ip", "host.name", "host.hostname", "agent.name")
 _TACTIC_FIELDS = (
@@ -151,6 +152,7 @@ def build_incident(document: dict[str, Any], window: timedelta) -> Incident:
                 title=title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                rule=text_at(document, *_RULE_FIELDS),
                 flow=find_flow(document, ECS_FLOW),
                 record=document,
             ),

@@ -174,11 +174,13 @@ def build_alert(hit: Mapping[str, Any]) -> Alert:
         source, "kibana.alert.start"
     )
     word = first_text(source, "kibana.alert.severity") or ""
+    rule = first_text(source, "kibana.alert.rule.name")
     return Alert(
         external_id=identifier,
-        title=first_text(source, "kibana.alert.rule.name") or "Elastic alert",
+        title=rule or "Elastic alert",
         severity=SEVERITIES.get(word.casefold(), Severity.MEDIUM),
         occurred_at=parse_utc(happened) if happened else _parse_time(source, TIMESTAMP),
+        rule=rule,
         flow=find_flow(source, ECS_FLOW),
         record=source,
     )

@@ -175,13 +175,14 @@ def _build_alerts(
 ) -> Iterator[Alert]:
     """Yield the rules that matched, as alerts."""
     for rule in rules:
-        if name := text(rule, "ruleId"):
-            word = text(rule, "ruleSeverity") or ""
+        if identifier := text(rule, "ruleId"):
+            word, name = text(rule, "ruleSeverity") or "", text(rule, "ruleName") or identifier
             yield Alert(
-                external_id=name,
-                title=text(rule, "ruleName") or name,
+                external_id=identifier,
+                title=name,
                 severity=SEVERITIES.get(word.casefold(), severity),
                 occurred_at=_parse_optional_time(rule) or occurred_at,
+                rule=name,
                 record=rule,
             )
 

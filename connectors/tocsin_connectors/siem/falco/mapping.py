@@ -97,6 +97,7 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
         title=rule,
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
+        rule=rule,
         flow=find_flow(child(record, "output_fields"), _FLOW),
         record=record,
     )

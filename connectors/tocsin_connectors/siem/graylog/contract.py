@@ -16,7 +16,7 @@ CONTRACT = RecordContract(
     required={"id": "string", PROCESSED: "string", "priority": "number"},
     optional={
         **dict.fromkeys(_TEXTS, "string"),
-        "event_definition.remediation_steps": "string",
+        **dict.fromkeys(("event_definition.remediation_steps", "event_definition_id"), "string"),
         **dict.fromkeys(("fields", "group_by_fields", "aggregation_conditions"), "object"),
         **dict.fromkeys(("key_tuple", "tactics_techniques"), "string | string[]"),
     },

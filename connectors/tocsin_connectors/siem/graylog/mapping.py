@@ -124,6 +124,7 @@ def build_incident(given: Mapping[str, Any], console: str) -> Incident:
                 title=text(definition, "title") or title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                rule=text(definition, "title") or text(record, "event_definition_id"),
                 record=record,
             ),
         ),

@@ -26,6 +26,7 @@ ALERT_CONTRACT = RecordContract(
     required={"id": "string"},
     optional={
         **dict.fromkeys(("title", "alert_type", "first_event_time", "created_time"), "string"),
+        **dict.fromkeys((f"detection_rule_rrn.rule_{name}" for name in ("name", "rrn")), "string"),
         "details.priority": "string",
         "details.rule.mitre_tcodes": "string[]",
         "details.rule_keys_of_interest.key": "string",

@@ -191,8 +191,15 @@ def _build_alerts(records: Iterable[dict[str, Any]], severity: Severity) -> Iter
                 title=text(record, "title") or text(record, "alert_type") or name,
                 severity=SEVERITIES.get((word or "").casefold(), severity),
                 occurred_at=at,
+                rule=_get_rule(record),
                 record=record,
             )
+
+
+def _get_rule(record: dict[str, Any]) -> str | None:
+    """Return the name of the detection rule, or else its RRN; legacy alerts have neither."""
+    rule = child(record, "detection_rule_rrn")
+    return text(rule, "rule_name") or text(rule, "rule_rrn")
 
 
 def _describe(record: dict[str, Any]) -> Iterator[str]:

@@ -205,11 +205,13 @@ def _build_alert(
     if identifier is None or occurred_at is None:
         return None
     rules = [name for query in queries if (name := text(query, "name"))]
+    rule = rules[0] if rules and len(queries) == 1 else None
     return Alert(
         external_id=identifier,
         title=", ".join(rules)[:200] or "OpenSearch finding",
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
+        rule=rule,
         record=record,
     )
 

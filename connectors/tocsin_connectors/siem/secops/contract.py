@@ -12,7 +12,7 @@ from tocsin_connectors.siem.lookback import CHANGED, NEW
 from tocsin_connectors.siem.secops.mapping import ENTITY_FIELDS
 
 _EVENT = "collectionElements.references.event"
-_RULE = ("ruleName", "severity", "description", "summary", "urlBackToProduct")
+_RULE = ("ruleName", "ruleId", "severity", "description", "summary", "urlBackToProduct")
 _FEEDBACK = ("status", "priority", "createTime")
 _ATTACK = ("techniques.id", "techniques.subtechniqueId", "tactics.id", "tactics.name")
 _VARIABLES = ("ruleLabels", "outcomes", "detectionFields")

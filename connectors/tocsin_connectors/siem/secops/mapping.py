@@ -241,6 +241,7 @@ def build_incident(given: Mapping[str, Any]) -> Incident:
                 title=title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                rule=text(rule, "ruleName") or text(rule, "ruleId"),
                 record=record,
             ),
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from tocsin import RecordContract
+from tocsin_connectors.siem.sentinel.mapping import RULE_NAME
 
 _REQUIRED = ("title", "severity", "status", "lastModifiedTimeUtc")
 _OPTIONAL = (
@@ -36,6 +37,7 @@ ALERT_CONTRACT = RecordContract(
     optional={
         **dict.fromkeys((f"properties.{name}" for name in _ALERT_TEXTS), "string"),
         "properties.processingEndTime": "string",
+        f"properties.additionalData.{RULE_NAME}": "string",
         **dict.fromkeys(("properties.techniques", "properties.tactics"), "string | string[]"),
     },
 )

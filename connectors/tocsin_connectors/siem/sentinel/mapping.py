@@ -25,6 +25,10 @@ from tocsin_connectors.siem.records import (
 from tocsin_connectors.siem.sentinel.entities import find_entities, find_roles
 
 OWN_LABEL = "tocsin"
+RULE_NAME = "Analytic Rule Name"
+"""Member of an alert's `additionalData`. Only alerts of analytics rules have it: the `alertType` of
+other products' alerts may be the name of the product.
+https://learn.microsoft.com/azure/sentinel/security-alert-schema"""
 _NAME_BASED = 5
 STATUSES: Mapping[str, IncidentStatus] = {
     "new": IncidentStatus.NEW,
@@ -99,6 +103,7 @@ def build_alerts(records: Iterable[Mapping[str, Any]]) -> Iterator[Alert]:
                 or name,
                 severity=parse_severity(text(properties, "severity")) or Severity.MEDIUM,
                 occurred_at=at,
+                rule=text(child(properties, "additionalData"), RULE_NAME),
                 record=record,
             )
 

@@ -37,7 +37,9 @@ INVESTIGATION_CONTRACT = RecordContract(
     optional={
         **dict.fromkeys(_INVESTIGATION, f"{_TEXTS} | number"),
         "description": _TEXTS,
-        "consolidated_findings.event_id": _TEXTS,
+        **dict.fromkeys(
+            (f"consolidated_findings.{name}" for name in ("event_id", "search_name")), _TEXTS
+        ),
     },
 )
 CONTRACTS = MappingProxyType(

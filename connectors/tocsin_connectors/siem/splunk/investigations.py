@@ -129,6 +129,7 @@ def build_incident(given: Mapping[str, Any], web_url: str | None) -> Incident:
     findings = child(record, "consolidated_findings")
     roles = find_roles(findings)
     word = (status or "").casefold()
+    searches = set(texts(findings, "search_name"))  # not in the order of the findings
     return Incident(
         external_id=f"{PREFIX}{name}",
         external_number=number,
@@ -151,6 +152,7 @@ def build_incident(given: Mapping[str, Any], web_url: str | None) -> Incident:
                 title=f"Finding {finding}",
                 severity=severity or Severity.MEDIUM,
                 occurred_at=parse_id_time(finding) or created_at,
+                rule=next(iter(searches)) if len(searches) == 1 else None,
             )
             for finding in texts(findings, "event_id")
         ),

@@ -257,6 +257,7 @@ def build_incident(record: dict[str, Any], web_url: str | None) -> Incident:
                 title=first_text(record, "search_name") or title,
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
+                rule=first_text(record, "search_name") or first_text(record, "source"),
                 flow=find_flow(record, _FLOW),
                 record=record,
             ),

@@ -248,12 +248,14 @@ def build_incident(record: dict[str, Any], window: timedelta) -> Incident:
     signature = _get_signature(alert)
     occurred_at = parse_timestamp(record)
     severity, raw_severity = _parse_severity(alert)
-    title = text(alert, "signature") or f"Suricata signature {signature}"
+    name = text(alert, "signature")
+    title = name or f"Suricata signature {signature}"
     detection = Alert(
         external_id=_build_alert_id(record, signature),
         title=title,
         severity=severity or Severity.MEDIUM,
         occurred_at=occurred_at,
+        rule=name or signature,
         flow=find_flow(record, _FLOW),
         record=record,
     )

@@ -159,6 +159,7 @@ def _build_alert(detection: WazuhDetection) -> Alert:
         title=rule.title,
         severity=rule.severity or Severity.MEDIUM,
         occurred_at=detection.at,
+        rule=detection.rule_id,  # in both versions, the title may hold values of the event
         flow=detection.flow,
         record=detection.record,
     )

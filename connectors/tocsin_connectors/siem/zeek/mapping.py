@@ -112,6 +112,7 @@ def build_incident(
                 title=title,
                 severity=severity,
                 occurred_at=occurred_at,
+                rule=note,
                 flow=find_flow(record, _FLOW),
                 record=record,
             ),
