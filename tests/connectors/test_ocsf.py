@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.json_values import JSON
 
-from tocsin import IncidentStatus, Severity, Window
+from tocsin import Alert, IncidentStatus, Severity, Window
 from tocsin_connectors.siem.ocsf import Ocsf, tocsin_providers
 
 NOON = datetime(2024, 11, 20, 12, tzinfo=UTC)
@@ -26,7 +26,12 @@ def detection(**changes: Any) -> dict[str, Any]:
         "severity_id": 4,
         "status_id": 1,
         "time": SECONDS * 1000,
-        "finding_info": {"uid": "det-1", "title": "Miner started", "desc": "It burns CPU."},
+        "finding_info": {
+            "uid": "det-1",
+            "title": "Miner started",
+            "desc": "It burns CPU.",
+            "analytic": {"name": "CPU miner", "type_id": 1, "uid": "rule-7"},
+        },
         "metadata": {"uid": "event-1", "version": "1.5.0"},
     } | changes
 
@@ -41,7 +46,7 @@ def incident_finding(**changes: Any) -> dict[str, Any]:
         "desc": "Two detections on one host.",
         "finding_info_list": [
             {"uid": "det-1", "title": "Miner started", "created_time": (SECONDS - 60) * 1000},
-            {"uid": "det-2", "title": "Beacon seen"},
+            {"uid": "det-2", "title": "Beacon seen", "analytic": {"type_id": 1, "uid": "rule-8"}},
         ],
         "metadata": {"uid": "case-7"},
     } | changes
@@ -70,12 +75,30 @@ def test_detection_finding_becomes_incident(provider):
     assert incident.description == "It burns CPU."
     assert (incident.severity, incident.status) == (Severity.HIGH, IncidentStatus.NEW)
     assert incident.occurred_at == incident.changed_at == NOON
+    assert incident.alerts == (
+        Alert(
+            external_id="det-1",
+            title="Miner started",
+            severity=Severity.HIGH,
+            occurred_at=NOON,
+            rule="CPU miner",
+        ),
+    )
+
+
+def test_security_finding_has_its_analytic_itself(provider):
+    analytic = {"name": "CPU miner", "type_id": 1}
+    finding = detection(class_uid=2001, finding_info=None, finding={"uid": "7"}, analytic=analytic)
+    assert [alert.rule for alert in provider.to_incident(finding).alerts] == ["CPU miner"]
 
 
 def test_incident_finding_becomes_incident_with_alerts(provider):
     incident = provider.to_incident(incident_finding(src_url="https://siem.example/7"))
     assert (incident.external_id, incident.status) == ("case-7", IncidentStatus.ACTIVE)
-    assert [alert.external_id for alert in incident.alerts] == ["det-1", "det-2"]
+    assert [(alert.external_id, alert.rule) for alert in incident.alerts] == [
+        ("det-1", None),
+        ("det-2", "rule-8"),
+    ]
     assert incident.description == "Two detections on one host."
     assert incident.source_url == "https://siem.example/7"
     assert incident.occurred_at == datetime(2024, 11, 20, 11, 59, tzinfo=UTC)

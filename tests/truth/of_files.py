@@ -113,6 +113,7 @@ class OcsfFiles(OfFiles):
             title=stored(case.title.replace("\0", "").strip()[:4096]),
             description=case.description.replace("\0", "").strip()[:4096],
             merged_into=None,
+            alerts=1,
             entities=frozenset(
                 entity for entity in case.entities if entity.kind in self.observables
             ),

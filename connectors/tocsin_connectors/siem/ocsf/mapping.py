@@ -75,10 +75,19 @@ def build_incident(record: dict[str, Any]) -> Incident:
     severity, occurred_at = _parse_severity(record), _parse_occurrence(record, details)
     external_id = _get_external_id(record, details)
     first = details[0] if details else {}
+    title = text(first, "title") or text(record, "message") or f"OCSF finding {external_id}"
     roles = find_roles(record)
+    finding = Alert(
+        external_id=external_id,
+        title=title,
+        severity=severity or Severity.MEDIUM,
+        occurred_at=occurred_at,
+        rule=_get_rule(first) or _get_rule(record),
+        record=record,
+    )
     return Incident(
         external_id=external_id,
-        title=text(first, "title") or text(record, "message") or f"OCSF finding {external_id}",
+        title=title,
         description=_describe(record, first),
         severity=severity or Severity.MEDIUM,
         raw_severity=_get_raw(record, "severity"),
@@ -93,7 +102,7 @@ def build_incident(record: dict[str, Any]) -> Incident:
         entities=union([find_entities(record)]),
         sources=roles.sources,
         targets=roles.targets,
-        alerts=tuple(_build_alerts(record, severity or Severity.MEDIUM, occurred_at)),
+        alerts=tuple(_build_alerts(record, finding)),
     )
 
 
@@ -183,17 +192,29 @@ def _parse_number(value: float) -> datetime:
     raise ValueError(f"{value} is not a time")
 
 
-def _build_alerts(
-    record: dict[str, Any], severity: Severity, occurred_at: datetime
-) -> Iterator[Alert]:
+def _get_rule(holder: dict[str, Any]) -> str | None:
+    """Return the name of the rule or other analytic, or else its ID.
+
+    https://schema.ocsf.io/objects/finding_info. Until OCSF 1.1, findings have it themselves.
+    """
+    analytic = child(holder, "analytic")
+    return text(analytic, "name") or text(analytic, "uid")
+
+
+def _build_alerts(record: dict[str, Any], finding: Alert) -> Iterator[Alert]:
+    """Yield the findings that an incident finding lists. Any other finding is an alert itself."""
+    if number(record, "class_uid") != _INCIDENT_FINDING:
+        yield finding
+        return
     for detail in children(record, "finding_info_list"):
         if uid := text(detail, "uid"):
             yield Alert(
                 external_id=uid,
                 title=text(detail, "title") or f"OCSF finding {uid}",
-                severity=severity,
+                severity=finding.severity,
                 occurred_at=parse_time(detail, "first_seen_time")
                 or parse_time(detail, "created_time")
-                or occurred_at,
+                or finding.occurred_at,
+                rule=_get_rule(detail),
                 record=detail,
             )
