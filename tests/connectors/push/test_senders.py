@@ -32,6 +32,10 @@ async def test_alertmanager_group_of_alerts(push, body):
         Entity(IP, "203.0.113.7"),
         Entity(USER, "root"),
     )
+    assert [one.rule for alert in (firing, resolved) for one in alert.alerts] == [
+        "ManyFailedSignIns",
+        "LogsMissing",
+    ]
     assert (resolved.title, resolved.source_url) == ("LogsMissing", None)
     assert (resolved.severity, resolved.severity_assumed) == (Severity.MEDIUM, True)
     assert (resolved.status, resolved.changed_at) == (IncidentStatus.CLOSED, at("11:59:00"))
@@ -79,6 +83,7 @@ async def test_graylog_event_with_backlog(push, body):
     [found] = (await push("graylog", body("graylog"))).incidents
     assert found.external_id == "01KAJD9V3P0Q2R4S6T8V0W2X4Y"
     assert found.title == "SSH: many failed sign-ins"
+    assert [alert.rule for alert in found.alerts] == ["SSH: many failed sign-ins"]
     assert found.description == (
         "SSH: many failed sign-ins: 203.0.113.7 - count()=38.0\n\n"
         "More than 20 failures of one source within ten minutes."
@@ -108,6 +113,7 @@ async def test_sumo_logic_monitor_payload_of_the_docs(push, body):
     [found] = (await push("sumo", body("sumo-monitor"))).incidents
     assert found.external_id == "https://service.sumologic.com/ui/#/alert/0000000000001A2B"
     assert found.title == "Many failed sign-ins: gate1"
+    assert [alert.rule for alert in found.alerts] == ["Many failed sign-ins"]
     assert (found.severity, found.status) == (Severity.CRITICAL, IncidentStatus.NEW)
     assert found.occurred_at == at("11:58:00")
     again = body("sumo-monitor", trigger_type="ResolvedCritical")
@@ -133,7 +139,7 @@ async def test_sumo_logic_cloud_siem_insight(push, body, wrapped):
     assert (found.status, found.raw_status) == (IncidentStatus.ACTIVE, "inprogress")
     assert (found.occurred_at, found.changed_at) == (at("11:58:00.557"), at("11:59:00.397311"))
     assert (found.techniques, found.entities) == (("T1078",), (Entity(USER, "root"),))
-    assert [alert.external_id for alert in found.alerts] == ["s-1"]
+    assert [(alert.external_id, alert.rule) for alert in found.alerts] == [("s-1", "MATCH-S00198")]
 
 
 async def test_datadog_monitor_payload_of_the_docs(push, body):
@@ -159,10 +165,14 @@ async def test_datadog_signal_is_its_own_incident(push, body):
         "signal_title": "Odd sign-in",
         "signal_message": "From afar",
         "signal_severity": "critical",
+        "signal_rule": "Sign-ins from afar",
     }
     [found] = (await push("datadog", body("datadog", **signal))).incidents
     assert (found.external_id, found.title) == ("AAAAA-1", "Odd sign-in")
     assert (found.description, found.severity) == ("From afar", Severity.CRITICAL)
+    assert [(one.title, one.rule) for one in found.alerts] == [
+        ("Odd sign-in", "Sign-ins from afar")
+    ]
 
 
 @pytest.mark.parametrize("several", [False, True])
