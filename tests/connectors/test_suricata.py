@@ -74,11 +74,8 @@ def test_alert_becomes_incident(provider):
     assert incident.occurred_at == datetime(2026, 11, 20, 12, 34, 56, 789012, UTC)
     assert Entity(EntityKind.IP, "203.0.113.9") in incident.entities
     assert [(one.title, one.rule) for one in incident.alerts] == [(incident.title, incident.title)]
-
-
-def test_signature_without_a_name_has_its_id(provider):
-    [found] = provider.to_incident(alert(alert__signature=None)).alerts
-    assert found.rule == "1:9000001"
+    [unnamed] = provider.to_incident(alert(alert__signature=None)).alerts
+    assert unnamed.rule == "1:9000001"
 
 
 @pytest.mark.parametrize("action", ["allowed", "blocked"])

@@ -121,7 +121,7 @@ def test_investigation_becomes_incident():
     )
 
 
-@pytest.mark.parametrize(("rule", "name"), [({"rule_rrn": RULE}, RULE), (None, None)])
+@pytest.mark.parametrize(("rule", "name"), [({"rule_rrn": RULE}, RULE), (RULE, RULE), (None, None)])
 def test_alert_without_the_name_of_its_rule(rule, name):
     first_alert_time = "2026-11-20T12:33:00Z"
     alert = {"id": ALERT, "created_time": first_alert_time, "detection_rule_rrn": rule}

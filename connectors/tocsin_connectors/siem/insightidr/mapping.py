@@ -198,8 +198,8 @@ def _build_alerts(records: Iterable[dict[str, Any]], severity: Severity) -> Iter
 
 def _get_rule(record: dict[str, Any]) -> str | None:
     """Return the name of the detection rule, or else its RRN; legacy alerts have neither."""
-    rule = child(record, "detection_rule_rrn")
-    return text(rule, "rule_name") or text(rule, "rule_rrn")
+    rule = child(record, "detection_rule_rrn")  # some responses have the RRN alone in its place
+    return text(rule, "rule_name") or text(rule, "rule_rrn") or text(record, "detection_rule_rrn")
 
 
 def _describe(record: dict[str, Any]) -> Iterator[str]:
