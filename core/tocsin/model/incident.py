@@ -35,8 +35,7 @@ class Alert:
     occurred_at: datetime
     rule: str | None = None
     """The name of the detection rule that raised the alert, or its ID if the SIEM reports no name.
-    Use only what the SIEM reports as the rule. It must be the same text for every alert of the
-    rule."""
+    It is the same text for every alert of the rule. None if the SIEM reports neither."""
     flow: NetworkFlow | None = None
     record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """The alert as the SIEM returned it. Tocsin does not store this record if it is longer than 32
