@@ -181,6 +181,14 @@ async def test_entities_are_paged_in_one_order(analyst, add):
     assert [entity for page in turned for entity in page] == whole
 
 
+async def test_an_entity_is_listed_once_however_many_of_its_names_match(analyst, add):
+    """`corp` begins the account as a whole and its domain; here these are more than 200 names."""
+    values = [f"CORP\\user{n:03}" for n in range(150)]
+    await add(entities=[("user", value) for value in values])
+    found = await pages(analyst, ENTITIES, "entities", q="corp", limit="100")
+    assert sorted(entity["value"] for page in found for entity in page) == values
+
+
 @on_one_database
 async def test_a_page_of_entities_begins_after_the_longest_values(analyst, add):
     """The cursor names the last entity of the two hundred that were ranked."""

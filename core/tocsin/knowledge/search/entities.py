@@ -99,7 +99,10 @@ def search_entities(
     if kinds is not None:
         conditions.append(_n.kind.in_([kind.value for kind in kinds]))
     found = _load_names(connection, conditions, after)
-    ranked = _ranked(beginning, found[:RANKED_NAMES])
+    rows = _without_repeats(found[:RANKED_NAMES])
+    if after is not None and after.kind:
+        rows = [row for row in rows if _is_first(beginning, row)]
+    ranked = _ranked(beginning, rows)
     shown = after.shown if after else 0
     total, exact = _count(connection, conditions)
     return EntityPage(
@@ -147,24 +150,27 @@ def _with_counts(chosen: Any) -> Select[Any]:
     )
 
 
-def _ranked(beginning: str, found: Iterable[RowMapping]) -> list[RowMapping]:
-    """Return the entities in order, each for the first of its matching names only."""
-    rows = [row for row in found if _is_first(beginning, row)]
-    rows.sort(key=lambda row: (row["kind"], row["value"]))
-    rows.sort(key=lambda row: (row["incident_count"], row["last_seen"]), reverse=True)
-    rows.sort(key=lambda row: (row["name"] != beginning, row["part"]))
-    return rows
+def _without_repeats(found: Iterable[RowMapping]) -> list[RowMapping]:
+    """Return the entities of these names, each for the first of its names only."""
+    firsts: dict[tuple[str, str], RowMapping] = {}
+    for row in found:
+        firsts.setdefault((row["kind"], row["value"]), row)
+    return list(firsts.values())
 
 
 def _is_first(beginning: str, row: RowMapping) -> bool:
-    """Return whether this is the first matching name of the entity."""
-    folded = tokens.fold_text(row["value"])
-    place = folded.find(beginning)
-    if place >= 0 and folded.find(beginning, place + 1) < 0:
-        return True  # the only match
+    """Return whether no earlier name of the entity matches, which an earlier part contained."""
     entity = Entity(EntityKind(row["kind"]), row["value"])
     names = (name for name, _ in list_lookup_names(entity) if name.startswith(beginning))
     return bool(row["name"] == min(names, default=None))
+
+
+def _ranked(beginning: str, found: Iterable[RowMapping]) -> list[RowMapping]:
+    """Return the entities in order."""
+    rows = sorted(found, key=lambda row: (row["kind"], row["value"]))
+    rows.sort(key=lambda row: (row["incident_count"], row["last_seen"]), reverse=True)
+    rows.sort(key=lambda row: (row["name"] != beginning, row["part"]))
+    return rows
 
 
 def _count(connection: Connection, conditions: list[ColumnElement[bool]]) -> tuple[int, bool]:
