@@ -51,7 +51,7 @@ def context_of(kind: EventType, text: str, values: list[str]) -> dict[str, Any]:
     context: dict[str, Any] = dict(usual(kind).context)
     kinds = list(EntityKind)
     entities = [
-        {"kind": kinds[place % len(kinds)].value, "value": value}
+        {"kind": kinds[place % len(kinds)].value, "value": value, "role": None}
         for place, value in enumerate(values)
     ]
     if kind is EventType.INCIDENT_ALERT:

@@ -27,11 +27,11 @@ _INCIDENT: dict[str, Any] = {
     "updated_at": "2026-11-21T05:33:01.123Z",
     "url": f"{_TOCSIN}/incidents/4711",
     "entities": [
-        {"kind": "ip", "value": "203.0.113.7"},
-        {"kind": "user", "value": "j.doe"},
-        {"kind": "user", "value": "backup@example.com"},
-        {"kind": "host", "value": "vpn-1.example.com"},
-        {"kind": "url", "value": "https://login.example.com/oauth2?client=vpn"},
+        {"kind": "ip", "value": "203.0.113.7", "role": "source"},
+        {"kind": "user", "value": "j.doe", "role": "target"},
+        {"kind": "user", "value": "backup@example.com", "role": "target"},
+        {"kind": "host", "value": "vpn-1.example.com", "role": None},
+        {"kind": "url", "value": "https://login.example.com/oauth2?client=vpn", "role": None},
     ],
 }
 _SCHEDULE: dict[str, Any] = {

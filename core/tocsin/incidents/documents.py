@@ -105,15 +105,15 @@ def _represent_members(
 
 
 def represent_entities(entities: Iterable[StoredEntity]) -> list[dict[str, Any]]:
-    """Return the JSON of an incident's entities, sorted."""
-    return [{"kind": kind, "value": value, "role": role} for kind, value, role in sorted(entities)]
+    """Return the JSON of an incident's entities."""
+    return [{"kind": kind, "value": value, "role": role} for kind, value, role in entities]
 
 
 def render_document(
     columns: Mapping[Any, Any], entities: Iterable[StoredEntity], triage: Triage | None
 ) -> str:
     """Return the document of an incident: the members of its JSON, without braces and `url`."""
-    members = _represent_members(columns, represent_entities(entities))
+    members = _represent_members(columns, represent_entities(sorted(entities)))
     members["triage"] = triage
     return orjson.dumps(members)[1:-1].decode()
 

@@ -276,7 +276,7 @@ def _represent_rows(
     return [
         represent_triaged_incident(
             row,
-            represent_entities(entities[row["number"]]),
+            represent_entities(sorted(entities[row["number"]])),
             triage.get(row["number"]),
             public_url=public_url,
         )

@@ -9,7 +9,7 @@ from tocsin.clock import isoformat
 from tocsin.events.payloads import ENVELOPES, IncidentAlertData
 from tocsin.incidents.list_pages import COLUMNS
 from tocsin.incidents.storage.alerts import IncidentPolicy, build_alert_event
-from tocsin.model import Entity, EntityKind, EventType
+from tocsin.model import EventType
 
 POLICY = IncidentPolicy(public_url="https://tocsin.example")
 
@@ -24,9 +24,7 @@ def event(clock):
         "provider": "sensors",
     }
     moments = dict.fromkeys(("occurred_at", "created_at", "updated_at"), clock.now())
-    return build_alert_event(
-        columns | moments, [Entity(EntityKind.IP, "192.0.2.1")], POLICY, clock.now()
-    )
+    return build_alert_event(columns | moments, [("ip", "192.0.2.1", None)], POLICY, clock.now())
 
 
 def test_every_kind_of_event_has_a_model():

@@ -275,13 +275,13 @@ async def test_a_version_for_stored_incidents_makes_no_new_one(feed):
     assert (await feed.store(shown, hidden[1])).counts.new == 1
 
 
-async def test_the_context_of_an_alert_holds_every_known_entity(feed):
-    await feed.store(incident(severity=Severity.LOW, entities=(entity("192.0.2.1"),)))
-    risen = incident(entities=(entity("192.0.2.2"),))
-    await feed.store(risen, policy=replace(POLICY, on_escalation=True))
+async def test_the_context_of_an_alert_holds_every_known_entity_with_its_role(feed):
+    one, other = entity("192.0.2.1"), entity("192.0.2.2")
+    await feed.store(incident(severity=Severity.LOW, entities=(one,), sources=(one,)))
+    await feed.store(incident(entities=(other,)), policy=replace(POLICY, on_escalation=True))
     context = (await feed.only(events))["context"]
-    values = [entity["value"] for entity in context["incident"]["entities"]]
-    assert values == ["192.0.2.1", "192.0.2.2"]
+    shown = [(entity["value"], entity["role"]) for entity in context["incident"]["entities"]]
+    assert shown == [("192.0.2.1", "source"), ("192.0.2.2", None)]
 
 
 async def test_a_rejected_record_is_kept_with_its_reason(feed):

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from tocsin.identifiers import new_id
-from tocsin.incidents.documents import represent_incident
+from tocsin.incidents.documents import StoredEntity, represent_entities, represent_incident
 from tocsin.incidents.storage.merge import IncidentChange
-from tocsin.model import Entity, Event, EventType, IncidentStatus, Marking, Severity
+from tocsin.model import Event, EventType, IncidentStatus, Marking, Severity
 
 
 class AlertDecision(StrEnum):
@@ -52,9 +52,8 @@ def judge_alerts(
         outcome = _judge_alert(values["severity"], values["status"], before, policy)
         values["alert_outcome"] = outcome
         if outcome is AlertDecision.ALERTED and outcome != before:
-            entities = [*change.known_entities, *change.entities]
             columns = {**(change.stored or {}), **values}
-            events.append(build_alert_event(columns, entities, policy, now))
+            events.append(build_alert_event(columns, change.named_entities(), policy, now))
     return events
 
 
@@ -80,14 +79,14 @@ def _judge_alert(
 
 
 def build_alert_event(
-    incident: Mapping[str, Any], entities: Iterable[Entity], policy: IncidentPolicy, now: datetime
+    incident: Mapping[str, Any],
+    entities: Iterable[StoredEntity],
+    policy: IncidentPolicy,
+    now: datetime,
 ) -> Event:
     """Build the `incident-alert` event of an incident, given as its columns."""
-    context = represent_incident(
-        incident,
-        [{"kind": entity.kind.value, "value": entity.value} for entity in entities],
-        public_url=policy.public_url,
-    )
+    shown = represent_entities(entities)
+    context = represent_incident(incident, shown, public_url=policy.public_url)
     members = ("title", "severity", "status", "provider", "url")
     return Event(
         id=new_id("evt"),

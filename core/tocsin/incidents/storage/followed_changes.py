@@ -47,10 +47,7 @@ def emit_version_changes(
     def build() -> Iterable[Event]:
         for change, members in found:
             columns = {**(change.stored or {}), **change.values}
-            entities = [
-                {"kind": entity.kind.value, "value": entity.value}
-                for entity in (*change.known_entities, *change.entities)
-            ]
+            entities = represent_entities(change.named_entities())
             shown = represent_incident(columns, entities, public_url=public_url)
             yield _build_event(shown, triage.get(columns["number"], UNTRIAGED), members, now)
 
@@ -73,7 +70,7 @@ def emit_triage_change(
         row = connection.execute(query).mappings().one()
         theirs = select(_e.kind, _e.value, _e.role).where(_e.incident_number == number)
         entities = represent_entities(
-            (kind, value, role) for kind, value, role in connection.execute(theirs)
+            sorted((kind, value, role) for kind, value, role in connection.execute(theirs))
         )
         shown = represent_incident(row, entities, public_url=public_url)
         triage = load_triage(connection, [number]).get(number, UNTRIAGED)

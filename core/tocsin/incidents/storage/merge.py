@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from tocsin.incidents.documents import StoredEntity
 from tocsin.incidents.storage.normalize import ENTITIES, clean_incident
 from tocsin.model import Alert, Entity, Incident, sort_tactics
 
@@ -162,6 +163,12 @@ class IncidentChange:
         """The new roles of stored entities."""
         stored = set(self.known_entities)
         return {entity: role for entity, role in self.roles.items() if entity in stored}
+
+    def named_entities(self) -> Iterator[StoredEntity]:
+        """Yield the kind, value and role of each of its entities, the stored ones first."""
+        for entity in (*self.known_entities, *self.entities):
+            role = self.roles.get(entity) or self.known_roles.get(entity)
+            yield entity.kind.value, entity.value, role and role.value
 
     def entity_rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows of its new entities."""

@@ -386,13 +386,4 @@ def _update_roles(connection: Connection, changes: Iterable[IncidentChange]) -> 
 def _render_change(change: IncidentChange, triage: Mapping[int, Triage]) -> str:
     """Return the document of an incident."""
     columns = {**(change.stored or {}), **change.values}
-    entities = (*change.known_entities, *change.entities)
-    named = (
-        (
-            entity.kind.value,
-            entity.value,
-            change.roles.get(entity) or change.known_roles.get(entity),
-        )
-        for entity in entities
-    )
-    return render_document(columns, named, triage.get(columns["number"]))
+    return render_document(columns, change.named_entities(), triage.get(columns["number"]))
