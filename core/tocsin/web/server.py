@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from tocsin.web.app import DIRECT_READS, HEADERS
@@ -178,9 +178,14 @@ class _Connection(RequestHandler):
     def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
-        """Send the response, as a problem if aiohttp itself rejects the request (`Expect`)."""
+        """Send the response, as a problem if aiohttp itself rejects the request (`Expect`).
+
+        The end of an unreadable body is unknown, so the response says that it is the last one.
+        """
         if isinstance(resp, Exception):
             resp = self._complete(request, problem_response(request, resp))
+        if request.content.exception() is not None:
+            resp.force_close()
         return super().finish_response(request, resp, start_time)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
@@ -204,6 +209,12 @@ def _reject(request: web.BaseRequest, status: int, error: BaseException | None) 
             problem = ProblemError(431, f"A header field can have at most {_LONGEST_FIELD} bytes.")
         case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:
             problem = ProblemError(431, f"A request can have at most {_MOST_FIELDS} header fields.")
+        case ContentEncodingError():
+            problem = ProblemError(
+                415,
+                "Tocsin does not support this Content-Encoding. Use gzip or deflate, or send the "
+                "body without compression.",
+            )
         case HttpProcessingError():
             problem = ProblemError(status, "This is not a well-formed HTTP request.")
         case Exception():

@@ -99,6 +99,28 @@ async def test_a_body_of_small_chunks_ends_the_connection(api, target, chunks):
 
 
 @on_sqlite
+@pytest.mark.parametrize("target", list(TARGETS.values())[1:], ids=list(TARGETS)[1:])
+async def test_the_answer_to_an_unreadable_body_says_that_it_is_the_last(api, target):
+    kind = b"json" if b"push" in target else b"x-www-form-urlencoded"
+    head = b"Host: localhost\r\nContent-Type: application/%b\r\n" % kind
+    coded = b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"
+    async with served(api) as connect:
+        answer = await exchange(connect, target + head + coded)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+@on_sqlite
+async def test_a_body_in_an_unsupported_coding_is_refused_with_those_that_are(api):
+    head = TARGETS["a push"] + b"Host: localhost\r\nContent-Type: application/json\r\n"
+    async with served(api) as connect:
+        sent = head + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}"
+        answer = await exchange(connect, sent)
+    assert b" 415 Unsupported Media Type\r\n" in answer
+    assert b"Use gzip or deflate" in answer
+
+
+@on_sqlite
 async def test_few_small_chunks_are_parsed(api, monkeypatch):
     parsed = []
     receive = StreamReader.end_http_chunk_receiving
