@@ -48,9 +48,10 @@ async def test_a_rule_is_created_listed_and_ended_with_audit_entries(admin):
         ({"ends_at": "2028-11-21T11:00:00Z"}, "at most 366 days"),
         ({"owner": ""}, "owner"),
         ({"reason": " "}, "reason"),
+        ({"provider": "edgy"}, "there is no provider 'edgy'"),
     ],
 )
-async def test_an_unbounded_or_empty_rule_is_refused(admin, members, part):
+async def test_a_rule_that_would_match_too_much_or_nothing_is_refused(admin, members, part):
     refused = await admin.ask("POST", SUPPRESSIONS, 422, json=RULE | members)
     assert part in str(refused)
 

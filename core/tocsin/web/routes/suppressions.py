@@ -14,6 +14,7 @@ from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestConte
 from tocsin.web.pagination import PageCursor, page_response
 from tocsin.web.parsing import invalid_member
 from tocsin.web.record_problems import SUPPRESSION_NAME_TAKEN, SUPPRESSION_NOT_FOUND
+from tocsin.web.routes.sessions import require_provider
 from tocsin.web.schemas.suppressions import (
     LIST,
     NewSuppressionRule,
@@ -28,6 +29,7 @@ _CONDITIONS = ("provider", "title", "entity", "cidr")
 def create_suppression(connection: Connection, call: RequestContext) -> Response:
     """Create a suppression rule and return it."""
     body: NewSuppressionRule = call.body
+    require_provider(call, body.provider)
     rule = NewSuppression(**body.model_dump())
     now = call.services.clock.now()
     try:
