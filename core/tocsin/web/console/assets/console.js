@@ -143,7 +143,7 @@ function isEdited(field) {
 }
 
 /** Return whether the page of an incident has input that is not submitted. */
-const hasInput = (main) => main.querySelector(".workbench") !== null
+export const hasInput = (main) => main.querySelector(".workbench") !== null
   && [...main.querySelectorAll("input, textarea, select")].some(isEdited);
 
 /** Return whether the user is doing something that new content would interrupt. */

@@ -36,11 +36,12 @@ function move(isForward) {
   link(next || rows[index < 0 ? 0 : index + (isForward ? 1 : -1)])?.focus();
 }
 
-function open(isForward) {
+async function open(isForward) {
   const [path] = listNext(isForward);
-  const fields = [...document.querySelectorAll("#main :is(input, textarea)")];
-  const hasInput = fields.some(({ value, defaultValue }) => value !== defaultValue);
-  if (!path || hasInput && !window.confirm("Discard the text that you have not submitted?")) return;
+  // The address with its version, from which the page has loaded this module
+  const { hasInput } = await import(document.querySelector('script[src*="/console.js"]').src);
+  const isLosing = hasInput(document.getElementById("main"));
+  if (!path || isLosing && !window.confirm("Discard the input that you have not submitted?")) return;
   window.location.assign(path);
 }
 
