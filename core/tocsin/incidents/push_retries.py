@@ -15,12 +15,11 @@ from tocsin.errors import ConflictError, Refused
 from tocsin.hookspecs import Provider
 from tocsin.incidents.coverage import (
     PUSH_STREAM,
-    ReadCounts,
     StreamKey,
     find_retry_obstacle,
     mark_retried,
 )
-from tocsin.incidents.storage import identify, store_batch
+from tocsin.incidents.storage import StoreResult, identify, store_batch
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Received
 from tocsin.store.tables import incidents
@@ -66,8 +65,8 @@ def _fail(reason: str) -> RetryRefusedError:
     return RetryRefusedError(f"The record still cannot be parsed: {reason}")
 
 
-def store_retry(connection: Connection, push: MappedPush, by: str, now: datetime) -> ReadCounts:
-    """Store the incidents of a push, mark its record as retried, and return the counts.
+def store_retry(connection: Connection, push: MappedPush, by: str, now: datetime) -> StoreResult:
+    """Store the incidents of a push, mark its record as retried, and return the result.
 
     Incidents that a later push may have changed stay as they are. What cannot be stored is
     quarantined again. Raises RetryRefusedError if the record was retried meanwhile, or if another
@@ -79,12 +78,10 @@ def store_retry(connection: Connection, push: MappedPush, by: str, now: datetime
     later = _find_later(connection, push)
     batch = [_leave_out(received, later) for received in push.contents]
     try:
-        stored = store_batch(connection, key, batch, policy=policy, now=now)
+        return store_batch(connection, key, batch, policy=policy, now=now)
     except IntegrityError:
         reason = "Another push has stored one of the incidents at the same time. Try again."
         raise RetryRefusedError(reason) from None
-    push.writer.meter.count_stored(stored.counts)
-    return stored.counts
 
 
 def _find_later(connection: Connection, push: MappedPush) -> Collection[str]:

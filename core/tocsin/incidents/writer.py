@@ -77,12 +77,16 @@ class IncidentWriter:
             stored = await self._write(store, await self._reserve_numbers(incidents))
             traced.set(asdict(stored.counts) | {"events": stored.events})
         beat()
+        self.note_stored(stored)
+        return stored
+
+    def note_stored(self, stored: StoreResult) -> None:
+        """Count what a committed transaction has stored, and wake those who wait for it."""
         if stored.events:
             self._events.notify()
         if stored.counts.new or stored.counts.changed:
             self._incidents.notify()
         self.meter.count_stored(stored.counts)
-        return stored
 
     async def _write(self, store: StoreOperation, reserved: Sequence[int]) -> StoreResult:
         for _ in range(_MAX_TRIES - 1):

@@ -235,6 +235,8 @@ class Response:
     change: AuditedChange | Sequence[AuditedChange] | None = None
     version: str | None = None
     """Version of the stored data that was read, for the tag; None to hash the content."""
+    after_commit: Callable[[], None] | None = None
+    """Called once what the handler wrote is committed."""
 
     @property
     def changes(self) -> Sequence[AuditedChange]:

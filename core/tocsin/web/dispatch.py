@@ -207,9 +207,12 @@ class MutationHandler:
         if self._endpoint.prepare is not None:
             call = replace(call, prepared=await self._endpoint.prepare(call))
         try:
-            return await self._services.database.write(self.apply, call, attempt)
+            answer = await self._services.database.write(self.apply, call, attempt)
         finally:
             self._services.shared_results.expire()
+        if answer.after_commit is not None:
+            answer.after_commit()
+        return answer
 
     async def change_once(self, call: RequestContext, attempt: IdempotentRequest) -> Response:
         """Return the handler's response, or the stored response to an earlier request.

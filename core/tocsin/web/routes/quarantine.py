@@ -69,9 +69,10 @@ def retry_quarantined_record(connection: Connection, call: RequestContext) -> Re
     push: MappedPush = call.prepared
     now = call.services.clock.now()
     try:
-        counts = incidents.store_retry(connection, push, call.principal.name, now)
+        stored = incidents.store_retry(connection, push, call.principal.name, now)
     except RetryRefusedError as error:
         raise RECORD_NOT_RETRIED.error(reason=error) from None
+    counts = stored.counts
     details: dict[str, Json] = {
         "provider": push.writer.name,
         "received": counts.records,
@@ -80,7 +81,11 @@ def retry_quarantined_record(connection: Connection, call: RequestContext) -> Re
         "rejected": counts.rejected,
     }
     change = AuditedChange(target=f"quarantine:{push.record}", details=details)
-    return Response({"id": push.record, **details}, change=change)
+    return Response(
+        {"id": push.record, **details},
+        change=change,
+        after_commit=lambda: push.writer.note_stored(stored),
+    )
 
 
 _QUARANTINE = "/api/admin/quarantine"
