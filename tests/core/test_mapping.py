@@ -236,6 +236,26 @@ def test_a_body_that_is_not_json_at_its_end_yields_nothing():
         next(MappingTemplate(LARGE, source="push", records="cases").read(content, NOW))
 
 
+def test_a_rejected_incident_has_a_request_with_its_record_alone():
+    content = json.dumps({"cases": [LEAST, {"n": 1}, LEAST], "cut": 3}).encode()
+    [rejected, cut] = read_bytes(LARGE, content, records="cases").rejected
+    assert json.loads(rejected.request) == {"cases": [{"n": 1}], "cut": 3}
+    assert cut.request == b""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"incidents": {{ body.cases + [{}] }}}',  # more incidents than records
+        '{"incidents": [{{ body.cases[0] }}, {"title": {{ body.cases|length }}}]}',
+    ],
+)
+def test_a_rejected_incident_of_several_records_has_no_request_of_its_own(text):
+    content = json.dumps({"cases": [LEAST, LEAST]}).encode()
+    [rejected] = read_bytes(text, content, records="cases").rejected
+    assert rejected.request is None
+
+
 def test_rejected_records_are_kept_up_to_a_bound_and_then_counted():
     count = LIMITS.batch_records + MAX_REJECTED
     content = json.dumps({"cases": [{}] * count + [LEAST]}).encode()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from tocsin.cli.database import run_on_database
 from tocsin.cli.output import AsJson, Columns, Wide, print_record, print_records
 from tocsin.cli.providers import require_known
-from tocsin.cli.service_api import AdminToken, ApiUrl, admin_path, run_on_api
+from tocsin.cli.service_api import AdminToken, ApiUrl, ServiceApi, admin_path, run_on_api
+from tocsin.errors import OperatorError
 from tocsin.incidents import list_quarantine
 from tocsin.settings import load_settings
 
@@ -18,10 +20,13 @@ app = typer.Typer(help="List and retry records that could not be parsed.")
 _COLUMNS = Columns(
     (
         *("provider", "source", "location", "reason", "content", "created_at", "id"),
-        *("retried_at", "retried_by"),
+        *("retried_at", "retried_by", "retry_obstacle"),
     ),
     brief=("id", "provider", "created_at", "location", "reason"),
 )
+_RESULTS = Columns(("id", "outcome"))
+_MAX_RETRIED = 50
+_RETRIED = "retried"
 _RETRY = ("id", "provider", "received", "new", "changed", "rejected")
 
 
@@ -50,16 +55,35 @@ def quarantine(
 
 @app.command()
 def retry(
-    record: Annotated[int, typer.Argument(metavar="ID", min=1, help="ID of the record.")],
+    records: Annotated[list[int], typer.Argument(metavar="ID...", min=1, help="IDs of records.")],
     url: ApiUrl = None,
     token: AdminToken = None,
     as_json: AsJson = False,
 ) -> None:
-    """Retry a pushed record after a fix.
+    """Retry pushed records after a fix.
 
-    Maps the stored request with the provider's present settings, and stores the incidents. If the
-    request still cannot be parsed, nothing changes, and the exit status is 2.
+    Maps the stored requests with the provider's present settings, and stores the incidents. If a
+    record still cannot be parsed, nothing changes for it, and the exit status is 2.
     """
-    path = admin_path("quarantine", str(record), "retry")
-    answer = run_on_api(url, token, lambda api: api.call("POST", path))
-    print_record(answer, _RETRY, as_json=as_json)
+    if len(records) == 1:
+        path = admin_path("quarantine", str(records[0]), "retry")
+        answer = run_on_api(url, token, lambda api: api.call("POST", path))
+        print_record(answer, _RETRY, as_json=as_json)
+        return
+    results = run_on_api(url, token, lambda api: _retry_several(api, records))
+    retried = [result for result in results if result["outcome"] == _RETRIED]
+    if retried or as_json:
+        print_records(retried, _RESULTS, as_json=as_json)
+    if len(retried) < len(results):
+        refused = (each for each in results if each["outcome"] != _RETRIED)
+        reasons = [f"{each['id']}: {each['detail'] or 'not found'}" for each in refused]
+        summary = f"retried {len(retried)} of {len(results)} records"
+        raise OperatorError("\n".join([*reasons, summary]))
+
+
+async def _retry_several(api: ServiceApi, records: Sequence[int]) -> list[dict[str, Any]]:
+    path, results = admin_path("quarantine", "retry"), list[dict[str, Any]]()
+    for start in range(0, len(records), _MAX_RETRIED):
+        chosen = records[start : start + _MAX_RETRIED]
+        results += (await api.call("POST", path, body={"records": chosen}))["results"]
+    return results

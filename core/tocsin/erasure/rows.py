@@ -68,7 +68,7 @@ _LEFT_OUT = CONFIGURATION | {
     *("record_shapes", "removed_incidents", "revoked_tokens", "rate_usage", "nodes", "write_marks"),
 }
 """Tables without values of their own, those made from others, and those erased in another way."""
-_BYTES = {attempts.c.response, quarantine.c.content}
+_BYTES = {attempts.c.response, quarantine.c.content, quarantine.c.request}
 _INCIDENT_TABLES: Mapping[Table, str] = {
     incidents: "number",
     incident_entities: "incident_number",

@@ -59,7 +59,13 @@ from tocsin.incidents.list_pages import (
     list_incidents,
 )
 from tocsin.incidents.metrics import SyncMeters
-from tocsin.incidents.push_retries import MappedPush, RetryRefusedError, store_retry
+from tocsin.incidents.push_retries import (
+    MappedPush,
+    RetryConflictError,
+    RetryRefusedError,
+    RetryResult,
+    store_retry,
+)
 from tocsin.incidents.refused_pushes import PushRefusal
 from tocsin.incidents.resolutions import apply_resolution
 from tocsin.incidents.siem_writes import (
@@ -153,7 +159,9 @@ __all__ = [
     "PushResult",
     "ReadCounts",
     "RemovedIncident",
+    "RetryConflictError",
     "RetryRefusedError",
+    "RetryResult",
     "StreamKey",
     "SyncContext",
     "SyncMeters",

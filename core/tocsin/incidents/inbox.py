@@ -16,7 +16,7 @@ from ulid import ULID
 
 from tocsin.errors import CredentialsRefused, Refused, TryLater
 from tocsin.hookspecs import Capability, Intake, IntakePush, NoIntake, Provider, PushRequest
-from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, ReadCounts
+from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, ReadCounts, keep_request
 from tocsin.incidents.intake import AcceptedPushes, IntakeReader
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.push_retries import MappedPush, map_push
@@ -203,12 +203,13 @@ class PushInbox:
         Raises what the provider's `receive` raises. A request refused for any reason but its
         credentials is quarantined as it was received; batches before the refusal stay stored.
         """
-        writer = self._writers[name]
+        writer, received_at = self._writers[name], self._context.clock.now()
         counts = ReadCounts()
         try:
             async with aclosing(writer.writer.provider.receive(request)) as batches:
                 async for received in batches:
-                    counts += await writer.store(received)
+                    part = keep_request(received, request.body, received_at)
+                    counts += await writer.store(part)
                     if received.rejected:
                         _log_rejected(name, received.rejected, received.further_rejected)
         except CredentialsRefused:
@@ -220,7 +221,7 @@ class PushInbox:
                 reason=str(error),
                 content=request.body,
             )
-            await writer.store(Received(rejected=(whole,)))
+            await writer.store(keep_request(Received(rejected=(whole,)), b"", received_at))
             _log_rejected(name, (whole,))
             raise
         return counts

@@ -9,7 +9,7 @@ through: a body of another shape is refused and never taken for an empty one.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -75,7 +75,10 @@ class MappingTemplate:
                 except ValueError as error:
                     all_known = total == 0 and body.records <= count
                     place = f"incident {number} of {count}" if all_known else f"incident {number}"
-                    rejects.add(place, str(error), orjson.dumps(value))
+                    alone = None
+                    if rejects.has_room:
+                        alone = self._isolate(batch, rendered.incidents, number - total - 1)
+                    rejects.add(place, str(error), orjson.dumps(value), alone)
             rejects.add_missing(rendered.missing)
             total += count
             if incidents:
@@ -83,6 +86,21 @@ class MappingTemplate:
             else:
                 rejects.records += count
         yield rejects.finish(total)
+
+    def _isolate(self, batch: Any, incidents: Sequence[Json], index: int) -> bytes | None:
+        """Return a body with only the record of an incident; None if the record is not known."""
+        if self._records is None:
+            return None
+        records = batch.get(self._records) if self._records else batch
+        if not isinstance(records, list) or len(records) != len(incidents):
+            return None
+        alone = [records[index]]
+        body = {**batch, self._records: alone} if self._records else alone
+        try:
+            is_same = self._render(body).incidents == [incidents[index]]
+            return orjson.dumps(body) if is_same else None
+        except (Refused, orjson.JSONEncodeError):  # such as a value that is nested too deeply
+            return None
 
     def _render(self, body: Json) -> _RenderedMapping:
         try:
@@ -117,11 +135,16 @@ class _Rejects:
         self.records = 0
         """The number of records that no batch has reported."""
 
-    def add(self, location: str, reason: str, content: bytes) -> None:
-        """Add an invalid incident."""
+    @property
+    def has_room(self) -> bool:
+        """Whether the next invalid incident is kept."""
+        return self._count < MAX_REJECTED
+
+    def add(self, location: str, reason: str, content: bytes, request: bytes | None) -> None:
+        """Add an invalid incident, with a body that contains only its record if there is one."""
+        if self.has_room:
+            self._kept.append(self._reject(location, reason, content, request))
         self._count += 1
-        if self._count <= MAX_REJECTED:
-            self._kept.append(self._reject(location, reason, content))
 
     def add_missing(self, reasons: Iterable[str]) -> None:
         """Add what the sender left out; each batch of a body may say the same."""
@@ -134,15 +157,19 @@ class _Rejects:
         if self._count and self._count == total:
             first = self._kept[0]
             raise Refused(f"{first.location}: {first.reason}")
-        missing = [self._reject("not sent", reason, self._content) for reason in self._missing]
+        missing = [self._reject("not sent", reason, self._content, b"") for reason in self._missing]
         return Received(
             rejected=(*self._kept, *missing),
             further_rejected=self._count - len(self._kept),
             records=self.records,
         )
 
-    def _reject(self, location: str, reason: str, content: bytes) -> Rejected:
-        return Rejected(source=self._source, location=location, reason=reason, content=content)
+    def _reject(
+        self, location: str, reason: str, content: bytes, request: bytes | None
+    ) -> Rejected:
+        return Rejected(
+            source=self._source, location=location, reason=reason, content=content, request=request
+        )
 
 
 class _RenderedMapping(BaseModel):

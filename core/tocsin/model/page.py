@@ -19,6 +19,11 @@ class Rejected:
     """Where the record is in the source, such as `byte 10240` or `page 3, item 7`."""
     reason: str
     content: bytes
+    request: bytes | None = None
+    """For a push: a smaller request from which `unpack` returns only this record. Tocsin stores it
+    for a retry after a fix. If None, Tocsin stores the whole request. If empty, Tocsin stores no
+    request, because the record is not in it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -474,6 +474,9 @@ quarantine = Table(
     Column("created_at", Timestamp, nullable=False),
     Column("retried_at", Timestamp),
     Column("retried_by", Text),
+    # for a rejected part of a push: what a retry maps, empty if it is too large
+    Column("request", LargeBinary),
+    Column("received_at", Timestamp),
 )
 
 events = Table(

@@ -23,9 +23,9 @@ def database_url(tmp_path) -> URL:
     return URL.create("sqlite", database=str(tmp_path / "tocsin.db"))
 
 
-async def retry(record: int) -> tuple[int, str]:
-    """Retry a record; return the status and what was printed, or why it was refused."""
-    arguments = ["quarantine", "retry", str(record), "--json"]
+async def retry(*records: int) -> tuple[int, str]:
+    """Retry records; return the status and what was printed, or why it was refused."""
+    arguments = ["quarantine", "retry", *map(str, records), "--json"]
     result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     if isinstance(result.exception, OperatorError):
         return 2, str(result.exception)
@@ -48,3 +48,17 @@ async def test_a_push_that_still_does_not_map_is_refused_with_the_reason(api, cl
     assert (status, words.startswith("409: The record still cannot be parsed: ")) == (2, True)
     status, words = await retry(2)
     assert (status, words.startswith("404: ")) == (2, True)
+
+
+async def test_several_pushes_are_retried_at_once(api, clock):
+    content = b'{"external_id": "case-17", "title": "Odd sign-in"}'
+    await api.services.database.write(add_quarantined, PUSHED, clock.now(), 52, content=content)
+    await api.services.database.write(add_quarantined, PUSHED, clock.now())
+    status, out = await retry(*range(1, 52))
+    assert (status, {one["outcome"] for one in json.loads(out)}) == (0, {"retried"})
+    assert len(json.loads(out)) == 51
+    status, words = await retry(52, 53, 54)
+    assert status == 2
+    reason, missing, summary = words.splitlines()
+    assert reason.startswith("53: The record still cannot be parsed: ")
+    assert (missing, summary) == ("54: not found", "retried 1 of 3 records")

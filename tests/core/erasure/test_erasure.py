@@ -81,9 +81,8 @@ def read(database, clock):
             entities=(PERSON, Entity(EntityKind.EMAIL, f"{NAME}@corp.example")),
             alerts=(build_alert(f"failed logon of {NAME}", clock.now()),),
         )
-        rejected = Rejected(
-            source="", location="1", reason="bad", content=f'{{"u": "{NAME}"}}'.encode()
-        )
+        content = f'{{"u": "{NAME}"}}'.encode()
+        rejected = Rejected(source="", location="1", reason="bad", content=content, request=content)
         page = Page(next_position={}, incidents=(incident,), rejected=(rejected,), records=2)
         revision = (await database.read(load_position, KEY)).revision
         await database.write(

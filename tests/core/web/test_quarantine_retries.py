@@ -97,7 +97,7 @@ async def test_what_does_not_map_of_a_push_is_quarantined_by_itself(api, admin, 
     [
         ({"content": b"[" + b" " * 16_383}, "16 KiB"),
         ({"content": b""}, "did not store the content"),
-        ({"location": "incident 2 of 2"}, "only a part of the push"),
+        ({"location": "incident 2 of 2"}, "did not store the part of the request"),
         ({"stream": "changed", "provider": "edge"}, "only a backfill"),
         ({"provider": "gone"}, "No push provider named 'gone'"),
     ],

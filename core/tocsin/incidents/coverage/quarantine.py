@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.incidents.coverage.ledger import MAX_REASON, MAX_SOURCE, ROW_SPAN, represent_point
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.coverage.record_times import find_record_time
-from tocsin.model import Rejected
+from tocsin.model import Received, Rejected
 from tocsin.store import clean_text, count_matching
 from tocsin.store.tables import coverage, quarantine
 
@@ -22,7 +22,11 @@ PUSH_STREAM = "push"
 WHOLE_PUSH = "whole request"
 """How the location of a push begins that was rejected as a whole."""
 _MAX_CONTENT = 16_384
+_TOO_LARGE = b""
+"""Stored instead of a request that does not fit."""
 _EXCERPT = 200
+_ADJACENT = 1_000
+"""How far apart the IDs of records of one request can be, as other pushes get IDs meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +41,33 @@ class QuarantinePage:
     """The value of `before` for the next page, None on the last page."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushedPart(Received):
+    """Part of a push, with what a retry of its rejected records needs."""
+
+    request: bytes
+    received_at: datetime
+
+
+def keep_request(received: Received, request: bytes, received_at: datetime) -> PushedPart:
+    """Return a part of a push with the request, as far as the quarantine stores it."""
+    values = {each.name: getattr(received, each.name) for each in fields(Received)}
+    return PushedPart(**values, request=request[:_MAX_CONTENT], received_at=received_at)
+
+
 def quarantine_rejected(
-    connection: Connection,
-    key: StreamKey,
-    rejected: Sequence[Rejected],
-    now: datetime,
-    *,
-    further: int = 0,
+    connection: Connection, key: StreamKey, received: Received, now: datetime
 ) -> None:
-    """Store records that cannot be read, and the number of `further` ones."""
-    if further:
+    """Store the records that cannot be read, and the number of further ones."""
+    rejected = received.rejected
+    if further := received.further_rejected:
         reason = f"{further:,} further records were rejected and not kept"
         uncounted = Rejected(
-            source=key.stream, location="further records", reason=reason, content=b""
+            source=key.stream,
+            location="further records",
+            reason=reason,
+            content=b"",
+            request=b"",
         )
         rejected = (*rejected, uncounted)
     rows = [
@@ -61,10 +79,21 @@ def quarantine_rejected(
             "reason": clean_text(record.reason, MAX_REASON),
             "content": record.content[:_MAX_CONTENT],
             "created_at": now,
+            "request": _choose_request(record, received),
+            "received_at": getattr(received, "received_at", None),
         }
         for record in rejected
     ]
     connection.execute(insert(quarantine), rows)
+
+
+def _choose_request(record: Rejected, received: Received) -> bytes | None:
+    request = record.request
+    if request is None:
+        request = received.request if isinstance(received, PushedPart) else None
+    if not request:
+        return None
+    return request if len(request) < _MAX_CONTENT else _TOO_LARGE
 
 
 def list_quarantine(
@@ -104,7 +133,7 @@ def load_quarantined(connection: Connection, id_: int) -> dict[str, Any] | None:
         "from": start,
         "to": end,
         "recorded_at": isoformat_or_none(find_record_time(row.content, row.created_at)),
-        "retry_obstacle": find_retry_obstacle(row),
+        "request": row.request.decode("utf-8", "replace") if row.request else None,
     }
 
 
@@ -121,21 +150,49 @@ def find_retry_obstacle(record: Row[Any]) -> str | None:
         return "Tocsin read the record from the SIEM, so only a backfill can read it again."
     if not record.content:
         return "Tocsin did not store the content of the record."
-    if not record.location.startswith(WHOLE_PUSH):
-        return "Tocsin stored only a part of the push, not the request that the sender sent."
-    if len(record.content) >= _MAX_CONTENT:
+    request = get_request(record)
+    if request is None:
+        return "Tocsin did not store the part of the request that contains the record."
+    if request == _TOO_LARGE or len(request) >= _MAX_CONTENT:
         return "The request was larger than the 16 KiB that Tocsin stores of it."
     return None
 
 
-def mark_retried(connection: Connection, id_: int, by: str, now: datetime) -> bool:
-    """Mark a record as retried; return False if it is gone or was retried before."""
+def get_request(record: Row[Any]) -> bytes | None:
+    """Return the request that a retry of a pushed record maps, None if it is not stored."""
+    content: bytes | None = record.content if is_whole_push(record) else record.request
+    return content
+
+
+def is_whole_push(record: Row[Any]) -> bool:
+    """Return whether a record is a push that was rejected as a whole."""
+    return record.stream == PUSH_STREAM and bool(record.location.startswith(WHOLE_PUSH))
+
+
+def list_siblings(connection: Connection, record: Row[Any]) -> dict[int, str]:
+    """Return the locations, by ID, of other records of the same request that wait for a retry."""
+    if not record.request:
+        return {}
+    query = select(quarantine.c.id, quarantine.c.location).where(
+        quarantine.c.id.between(record.id - _ADJACENT, record.id + _ADJACENT),
+        quarantine.c.id != record.id,
+        quarantine.c.provider == record.provider,
+        quarantine.c.stream == PUSH_STREAM,
+        quarantine.c.created_at == record.created_at,
+        quarantine.c.request == record.request,
+        quarantine.c.retried_at.is_(None),
+    )
+    return {row.id: row.location for row in connection.execute(query)}
+
+
+def mark_retried(connection: Connection, ids: Collection[int], by: str, now: datetime) -> int:
+    """Mark records as retried; return how many of them exist and were not retried before."""
     marked = connection.execute(
         update(quarantine)
-        .where(quarantine.c.id == id_, quarantine.c.retried_at.is_(None))
+        .where(quarantine.c.id.in_(list(ids)), quarantine.c.retried_at.is_(None))
         .values(retried_at=now, retried_by=by)
     )
-    return marked.rowcount == 1
+    return marked.rowcount
 
 
 def _find_range(connection: Connection, record: Row[Any]) -> tuple[Any, Any]:
@@ -168,4 +225,5 @@ def _represent_record(row: Row[Any], content: bytes) -> dict[str, Any]:
         "created_at": isoformat(row.created_at),
         "retried_at": isoformat_or_none(row.retried_at),
         "retried_by": row.retried_by,
+        "retry_obstacle": find_retry_obstacle(row),
     }

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from tocsin.errors import Refused, TryLater
 from tocsin.hookspecs import Intake, IntakePosition, QueuedPush
-from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, StreamKey
+from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, StreamKey, keep_request
 from tocsin.incidents.held_lease import hold_when_free
 from tocsin.incidents.intake.losses import describe_skip, record_loss
 from tocsin.incidents.intake.positions import (
@@ -181,7 +181,8 @@ class IntakeReader:
             reason=reason,
             content=push.body,
         )
-        return _Part(push, (Received(rejected=(rejected,)),))
+        part = keep_request(Received(rejected=(rejected,)), b"", push.received_at)
+        return _Part(push, (part,))
 
     async def _store(self, batch: Sequence[_Part], stream: str) -> None:
         """Store pushes in one transaction; if that fails, each half by itself.

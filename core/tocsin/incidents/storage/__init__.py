@@ -3,7 +3,7 @@
 from tocsin.incidents.storage.alerts import AlertDecision, IncidentPolicy
 from tocsin.incidents.storage.followed_changes import emit_triage_change
 from tocsin.incidents.storage.merge import EntityRole, RemovedIncident, combine_versions
-from tocsin.incidents.storage.normalize import identify
+from tocsin.incidents.storage.normalize import identify, reject_invalid
 from tocsin.incidents.storage.refreshes import (
     DueRefresh,
     complete_refresh,
@@ -37,6 +37,7 @@ __all__ = [
     "load_due_refreshes",
     "lock_incidents",
     "postpone_refresh",
+    "reject_invalid",
     "store_batch",
     "store_page",
     "store_received",

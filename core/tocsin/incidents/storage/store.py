@@ -170,9 +170,8 @@ def store_batch(
         change.values |= {"updated_at": now, "alert_count": change.alert_count}
     events = judge_alerts([*new, *changed], policy, now)
     for received in batch:
-        further = received.further_rejected
-        if received.rejected or further:
-            quarantine_rejected(connection, key, received.rejected, now, further=further)
+        if received.rejected or received.further_rejected:
+            quarantine_rejected(connection, key, received, now)
     if ages := policy.refresh_after:
         names = find_incidents_to_refresh(batch, changes, ages, now, past=past)
         schedule_refreshes(connection, key.provider, names, ages[0], now)

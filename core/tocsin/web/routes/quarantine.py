@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import Connection
 
 from tocsin import incidents
 from tocsin.credentials import ConsoleRole
-from tocsin.incidents import MappedPush, RetryRefusedError
+from tocsin.incidents import MappedPush, RetryConflictError, RetryRefusedError, RetryResult
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response, total_fields
@@ -23,7 +25,10 @@ from tocsin.web.schemas.quarantine import (
     QuarantinedRecord,
     QuarantineList,
     QuarantineQuery,
+    QuarantineRetries,
     QuarantineRetry,
+    QuarantineRetryResults,
+    RetryOutcome,
 )
 
 
@@ -48,31 +53,49 @@ def get_quarantined_record(connection: Connection, call: RequestContext) -> Resp
 async def map_record(call: RequestContext) -> MappedPush:
     """Map a quarantined push again; raises ProblemError if it cannot be retried."""
     number = parse_number(call.path["record_id"])
-    load = incidents.load_quarantined_row
-    row = await call.services.database.read(load, number) if number else None
-    if row is None:
+    mapped = await _map(call, number) if number else None
+    if mapped is None:
         raise QUARANTINED_RECORD_NOT_FOUND.error()
+    if isinstance(mapped, RetryRefusedError):
+        raise RECORD_NOT_RETRIED.error(reason=mapped)
+    return mapped
+
+
+async def _map(call: RequestContext, id_: int) -> MappedPush | RetryRefusedError | None:
+    """Return a record that is mapped again, or why it cannot be; None if it does not exist."""
+    row = await call.services.database.read(incidents.load_quarantined_row, id_)
+    if row is None:
+        return None
     await require_accepting(call, row.provider)
     try:
         return await call.services.inbox.map_again(row)
     except RetryRefusedError as error:
-        raise RECORD_NOT_RETRIED.error(reason=error) from None
+        return error
 
 
 def retry_quarantined_record(connection: Connection, call: RequestContext) -> Response:
     """Map a quarantined push again, store its incidents, and return their counts.
 
-    You can retry pushes that Tocsin rejected as a whole, if their content is complete. Incidents
-    that may have changed since stay as they are. If the push still cannot be parsed, the response
-    is 409, and nothing changes.
+    You can retry a push that Tocsin rejected as a whole, or an incident that Tocsin rejected from a
+    push, if Tocsin stored the request completely. Incidents that may have changed since stay as
+    they are. If the record still cannot be parsed, the response is 409, and nothing changes.
     """
     push: MappedPush = call.prepared
     now = call.services.clock.now()
     try:
-        stored = incidents.store_retry(connection, push, call.principal.name, now)
+        result = incidents.store_retry(connection, push, call.principal.name, now)
     except RetryRefusedError as error:
         raise RECORD_NOT_RETRIED.error(reason=error) from None
-    counts = stored.counts
+    change = _describe_retry(push, result)
+    return Response(
+        {"id": push.record.id, **change.details},
+        change=change,
+        after_commit=lambda: push.writer.note_stored(result.stored),
+    )
+
+
+def _describe_retry(push: MappedPush, result: RetryResult) -> AuditedChange:
+    counts = result.stored.counts
     details: dict[str, Json] = {
         "provider": push.writer.name,
         "received": counts.records,
@@ -80,12 +103,49 @@ def retry_quarantined_record(connection: Connection, call: RequestContext) -> Re
         "changed": counts.changed,
         "rejected": counts.rejected,
     }
-    change = AuditedChange(target=f"quarantine:{push.record}", details=details)
-    return Response(
-        {"id": push.record, **details},
-        change=change,
-        after_commit=lambda: push.writer.note_stored(stored),
-    )
+    return AuditedChange(target=f"quarantine:{push.record.id}", details=details)
+
+
+async def map_records(
+    call: RequestContext,
+) -> Mapping[int, MappedPush | RetryRefusedError | None]:
+    """Map several quarantined pushes again, and return the result for each ID."""
+    body: QuarantineRetries = call.body
+    return {id_: await _map(call, id_) for id_ in dict.fromkeys(body.records)}
+
+
+def retry_quarantined_records(connection: Connection, call: RequestContext) -> Response:
+    """Retry several quarantined records, and return the outcome for each.
+
+    A record that cannot be retried does not affect the others.
+    """
+    now, name = call.services.clock.now(), call.principal.name
+    results: list[dict[str, Json]] = []
+    done: list[tuple[MappedPush, RetryResult]] = []
+    marked: set[int] = set()
+    for id_, push in call.prepared.items():
+        outcome, detail = RetryOutcome.RETRIED, None
+        if push is None:
+            outcome = RetryOutcome.NOT_FOUND
+        elif isinstance(push, RetryRefusedError):
+            outcome, detail = RetryOutcome.REFUSED, str(push)
+        elif id_ not in marked:  # as another record of the same request
+            try:
+                done.append((push, incidents.store_retry(connection, push, name, now)))
+            except RetryConflictError as error:  # which rolls back the others, too
+                raise RECORD_NOT_RETRIED.error(reason=error) from None
+            except RetryRefusedError as error:
+                outcome, detail = RetryOutcome.REFUSED, str(error)
+            else:
+                marked |= done[-1][1].records
+        results.append({"id": id_, "outcome": outcome, "detail": detail})
+
+    def note_stored() -> None:
+        for push, result in done:
+            push.writer.note_stored(result.stored)
+
+    changes = [_describe_retry(push, result) for push, result in done]
+    return Response({"results": results}, change=changes, after_commit=note_stored)
 
 
 _QUARANTINE = "/api/admin/quarantine"
@@ -112,6 +172,19 @@ ENDPOINTS = (
         is_brief=True,
         response=QuarantinedRecord,
         problems=(QUARANTINED_RECORD_NOT_FOUND,),
+    ),
+    Endpoint(
+        method="POST",
+        path=f"{_QUARANTINE}/retry",
+        access=AccessRole.ADMIN,
+        role=ConsoleRole.OPERATOR,
+        summary="Retry several pushed records that could not be parsed",
+        handler=retry_quarantined_records,
+        prepare=map_records,
+        body=QuarantineRetries,
+        response=QuarantineRetryResults,
+        action="quarantine.retry",
+        problems=(RECORD_NOT_RETRIED, NODE_SUSPENDED, PROVIDER_STOPPED),
     ),
     Endpoint(
         method="POST",

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from tocsin.model import Json
-from tocsin.web.parsing import QueryModel, ResponseModel
+from tocsin.fields import WholeNumber
+from tocsin.model import Json, Vocabulary
+from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
 from tocsin.web.schemas.examples import CREATED
 from tocsin.web.schemas.fields import Limit, TotalRelation, cursor_field
 from tocsin.web.schemas.providers import ProviderName
 
 LIST = "q"
+MAX_RETRIED = 50
+"""The most records of one retry, whose incidents are stored in one transaction."""
+RecordId = Annotated[int, Field(ge=1, le=10**18 - 1), WholeNumber]
 
 
 class QuarantineItem(ResponseModel):
@@ -30,6 +34,8 @@ class QuarantineItem(ResponseModel):
         "created_at": CREATED,
         "retried_at": None,
         "retried_by": None,
+        "retry_obstacle": "Tocsin read the record from the SIEM, so only a backfill can read it "
+        "again.",
     }
 
     id: int
@@ -39,11 +45,15 @@ class QuarantineItem(ResponseModel):
     location: str = Field(description="Location in the source, such as `byte 10240`.")
     reason: str
     content: str = Field(
-        description="The record as Tocsin received it; in lists, only its first 200 bytes."
+        description="The record as Tocsin received it or, for an incident of a push, as the "
+        "mapping rendered it; in lists, only its first 200 bytes."
     )
     created_at: datetime = Field(description="When the record was rejected.")
     retried_at: datetime | None = Field(description="When someone retried the record successfully.")
     retried_by: str | None
+    retry_obstacle: str | None = Field(
+        description="Why the record cannot be retried; null if it can."
+    )
 
 
 class QuarantinedRecord(QuarantineItem):
@@ -53,8 +63,7 @@ class QuarantinedRecord(QuarantineItem):
         "from": "2026-11-21T05:00:00.000Z",
         "to": "2026-11-21T05:33:00.000Z",
         "recorded_at": None,
-        "retry_obstacle": "Tocsin read the record from the SIEM, so only a backfill can read it "
-        "again.",
+        "request": None,
     }
 
     from_: datetime | None = Field(
@@ -66,8 +75,9 @@ class QuarantinedRecord(QuarantineItem):
     recorded_at: datetime | None = Field(
         description="Time in the content of the record, if Tocsin finds one."
     )
-    retry_obstacle: str | None = Field(
-        description="Why the record cannot be retried; null if it can."
+    request: str | None = Field(
+        description="For an incident of a push: the part of the request, or the whole request, "
+        "that a retry maps."
     )
 
 
@@ -85,13 +95,52 @@ class QuarantineRetry(ResponseModel):
 
     id: int
     provider: str
-    received: int = Field(description="Number of incidents in the record.")
+    received: int = Field(
+        description="Number of incidents in the record, including other rejected incidents of the "
+        "same request."
+    )
     new: int = Field(description="Number of new incidents.")
     changed: int = Field(description="Number of changed incidents.")
     rejected: int = Field(
         description="Number of incidents that could not be parsed, each of which is now a "
         "quarantined record."
     )
+
+
+class QuarantineRetries(BodyModel):
+    """Quarantined records to retry."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"records": [17, 18]}
+
+    records: list[RecordId] = Field(
+        min_length=1, max_length=MAX_RETRIED, description="IDs of the records."
+    )
+
+
+class RetryOutcome(Vocabulary):
+    """Result of the retry of one of several records."""
+
+    RETRIED = "retried"
+    REFUSED = "refused"
+    NOT_FOUND = "not-found"
+
+
+class QuarantineRetryResult(ResponseModel):
+    """Result of the retry of one record."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {"id": 17, "outcome": "retried"}
+
+    id: int
+    outcome: RetryOutcome = Field(description="`refused` and `not-found`: nothing changed.")
+    detail: str | None = Field(description="Why the retry was refused.")
+
+
+class QuarantineRetryResults(ResponseModel):
+    """Result of the retry of several records."""
+
+    EXAMPLE: ClassVar[dict[str, Json]] = {}
+
+    results: list[QuarantineRetryResult]
 
 
 class QuarantineQuery(QueryModel):

@@ -179,5 +179,5 @@ async def test_a_push_that_cannot_be_retried_says_why(api, clock, viewer):
     values = {"location": "incident 2 of 2"}
     await api.services.database.write(add_quarantined, PUSHED, clock.now(), **values)
     text = await viewer.text("/quarantine/1")
-    assert "Tocsin stored only a part of the push" in text
+    assert "Tocsin did not store the part of the request" in text
     assert "have the sender push the record again" in text

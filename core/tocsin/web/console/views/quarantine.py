@@ -9,6 +9,7 @@ from typing import Any
 from tocsin.clock import isoformat
 from tocsin.hookspecs import Capability
 from tocsin.incidents import PUSH_STREAM
+from tocsin.web.console.forms import Form, to_number
 from tocsin.web.console.page_request import PageRequest, select_query
 from tocsin.web.console.pages import ConsoleAction, ConsolePage
 from tocsin.web.routes.providers import list_backfills, list_providers
@@ -16,7 +17,9 @@ from tocsin.web.routes.quarantine import (
     get_quarantined_record,
     list_quarantine,
     retry_quarantined_record,
+    retry_quarantined_records,
 )
+from tocsin.web.schemas.quarantine import RetryOutcome
 
 _MARGIN = timedelta(hours=1)
 """How long before its rejection a backfill starts if the time of a record is unknown."""
@@ -28,9 +31,12 @@ async def show_quarantine(request: PageRequest) -> Mapping[str, Any]:
     """Return one page of the quarantined records."""
     query, cursor = select_query(request, "provider"), select_query(request, "cursor")
     providers = (await request.ask(list_providers, {}))["providers"]
+    retried = to_number(request.query.get(RetryOutcome.RETRIED, ""))
     return {
         "found": await request.ask(list_quarantine, {}, **query, **cursor),
         "query": query,
+        "page_query": {**query, **cursor},
+        "retried": retried if isinstance(retried, int) else 0,
         "providers": [provider["name"] for provider in providers],
     }
 
@@ -73,6 +79,17 @@ def _choose_range(record: Mapping[str, Any], now: datetime) -> tuple[str, str]:
     return isoformat(rejected_at - _MARGIN), isoformat(rejected_at)
 
 
+def _read_selected(form: Form) -> Mapping[str, Any]:
+    return {"records": [to_number(text) for text in form.several.get("record", ())]}
+
+
+def _count_results(content: Any) -> Mapping[str, str] | None:
+    """Return the number of retried records, None if a retry was refused."""
+    outcomes = [result["outcome"] for result in content["results"]]
+    is_complete = set(outcomes) == {RetryOutcome.RETRIED}
+    return {RetryOutcome.RETRIED.value: str(len(outcomes))} if is_complete else None
+
+
 PAGES = (
     ConsolePage(
         path="/quarantine",
@@ -88,6 +105,14 @@ PAGES = (
     ),
 )
 ACTIONS = (
+    ConsoleAction(
+        path="/quarantine/retry",
+        handler=retry_quarantined_records,
+        page="/quarantine",
+        message="",
+        body=_read_selected,
+        count_results=_count_results,
+    ),
     ConsoleAction(
         path="/quarantine/{record_id}/retry",
         handler=retry_quarantined_record,
