@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tocsin import Entity, EntityKind, Incident, IncidentStatus, MappingTemplate, Refused, Severity
 from tocsin.json_codec import parse_json
 from tocsin.json_stream import JsonBody, JsonLimits
-from tocsin.mapping.template import LIMITS, MAX_REJECTED
+from tocsin.mapping.template import LIMITS, MAX_REJECTED, MAX_UNITS
 from tocsin.testing.conformance.push_harness import combine_batches
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -254,6 +254,15 @@ def test_a_rejected_incident_of_several_records_has_no_request_of_its_own(text):
     content = json.dumps({"cases": [LEAST, LEAST]}).encode()
     [rejected] = read_bytes(text, content, records="cases").rejected
     assert rejected.request is None
+
+
+def test_rejected_incidents_get_requests_of_their_own_until_their_allowance_is_spent():
+    text = '{"incidents": {{ body.cases }}{% if body.text|upper == "" %}{% endif %}}'
+    body = {"cases": [LEAST, *[{}] * 9], "text": "x" * (MAX_UNITS // 10)}
+    content = json.dumps(body).encode()
+    requests = [one.request for one in read_bytes(text, content, records="cases").rejected]
+    assert requests[0] is not None
+    assert requests[-1] is None
 
 
 def test_rejected_records_are_kept_up_to_a_bound_and_then_counted():

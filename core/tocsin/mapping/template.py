@@ -29,7 +29,7 @@ VARIABLE = "body"
 MAX_LENGTH = 32 * 1024  # compiling more would block the event loop
 MAX_UNITS = 20_000_000
 MAX_SECONDS = 2.0
-"""The bounds of one rendering."""
+"""The bounds of one rendering, and of all that isolate the rejected incidents of a batch."""
 LIMITS = JsonLimits(records=100_000, values=200_000, batch_records=250, batch_values=20_000)
 """The bounds of a body. A batch is stored in its own transaction, within 0.1 s or so."""
 MAX_REJECTED = 100
@@ -66,7 +66,8 @@ class MappingTemplate:
         rejects = _Rejects(self._source, content)
         total = 0
         for batch in body.batches():
-            rendered = self._render(batch)
+            rendered = self._render(batch, Allowance(MAX_UNITS, MAX_SECONDS))
+            spare = Allowance(MAX_UNITS, MAX_SECONDS)
             incidents = []
             count = len(rendered.incidents)
             for number, value in enumerate(rendered.incidents, total + 1):
@@ -77,7 +78,7 @@ class MappingTemplate:
                     place = f"incident {number} of {count}" if all_known else f"incident {number}"
                     alone = None
                     if rejects.has_room:
-                        alone = self._isolate(batch, rendered.incidents, number - total - 1)
+                        alone = self._isolate(batch, rendered.incidents, number - total - 1, spare)
                     rejects.add(place, str(error), orjson.dumps(value), alone)
             rejects.add_missing(rendered.missing)
             total += count
@@ -87,8 +88,13 @@ class MappingTemplate:
                 rejects.records += count
         yield rejects.finish(total)
 
-    def _isolate(self, batch: Any, incidents: Sequence[Json], index: int) -> bytes | None:
-        """Return a body with only the record of an incident; None if the record is not known."""
+    def _isolate(
+        self, batch: Any, incidents: Sequence[Json], index: int, allowance: Allowance
+    ) -> bytes | None:
+        """Return a body with only the record of an incident; None if the record is not known.
+
+        Renders the template once more, for which all incidents of the batch share an allowance.
+        """
         if self._records is None:
             return None
         records = batch.get(self._records) if self._records else batch
@@ -97,14 +103,14 @@ class MappingTemplate:
         alone = [records[index]]
         body = {**batch, self._records: alone} if self._records else alone
         try:
-            is_same = self._render(body).incidents == [incidents[index]]
+            is_same = self._render(body, allowance).incidents == [incidents[index]]
             return orjson.dumps(body) if is_same else None
         except (Refused, orjson.JSONEncodeError):  # such as a value that is nested too deeply
             return None
 
-    def _render(self, body: Json) -> _RenderedMapping:
+    def _render(self, body: Json, allowance: Allowance) -> _RenderedMapping:
         try:
-            with Allowance(MAX_UNITS, MAX_SECONDS):
+            with allowance:
                 # not `render`, which keeps frames and the body in a cycle when it fails
                 context = self._template.new_context({VARIABLE: body})
                 parts = self._template.root_render_func(context)
