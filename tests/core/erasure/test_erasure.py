@@ -23,8 +23,9 @@ from tocsin.clock import SystemClock
 from tocsin.credentials import Vault, list_saved_views, save_view
 from tocsin.erasure import Eraser, ErasureRequest, TombstoneFile, follow_erasures
 from tocsin.events import Notifiers
+from tocsin.incidents.coverage import PUSH_STREAM, keep_request
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.store import IncidentPolicy, store_page
+from tocsin.incidents.storage.store import IncidentPolicy, store_page, store_received
 from tocsin.incidents.triage import load_triage
 from tocsin.investigations import load_steps, replace_steps
 from tocsin.knowledge import ObservedRelation, SearchIndexer, record_relations
@@ -35,13 +36,23 @@ from tocsin.model import (
     Incident,
     Node,
     Page,
+    Received,
     Rejected,
     RelationType,
     Severity,
 )
 from tocsin.stops import StopKind, StopOrder, begin_stop, find_stop
 from tocsin.store import Archive, Erasure, Redactor, digest_value
-from tocsin.store.tables import attempts, entities, erasures, events, incidents, metadata, sessions
+from tocsin.store.tables import (
+    attempts,
+    entities,
+    erasures,
+    events,
+    incidents,
+    metadata,
+    quarantine,
+    sessions,
+)
 
 NAME = "j.d\u00f6e"
 PERSON = Entity(EntityKind.USER, NAME)
@@ -244,6 +255,22 @@ async def test_a_stop_stays_in_force_if_a_value_is_erased_from_its_words(
     erased = await eraser.erase(replace(request_, entity=Entity(EntityKind.HOST, value)))
     found = await database.read(find_stop, StopKind.PROVIDER, "edge", clock.now())
     assert found.reason == f"noise of {erased['pseudonym']}"
+
+
+async def test_the_request_of_an_incident_that_is_rejected_afterwards_names_the_pseudonym(
+    eraser, request_, read, dump, database
+):
+    await read()
+    pseudonym = (await eraser.erase(request_))["pseudonym"]
+    clock, key = eraser._clock, StreamKey("edge", PUSH_STREAM)
+    rejected = Rejected(source="push", location="incident 2 of 2", reason="bad", content=b"{}")
+    part = keep_request(
+        Received(rejected=(rejected,)), f'[{{"u": "{NAME}"}}]'.encode(), clock.now()
+    )
+    await database.write(store_received, key, part, policy=POLICY, now=clock.now())
+    assert NAME not in await dump()
+    query = select(quarantine.c.request).where(quarantine.c.stream == PUSH_STREAM)
+    assert pseudonym.encode() in await database.read(lambda c: c.scalar(query))
 
 
 async def test_what_is_read_afterwards_names_the_pseudonym(eraser, request_, read, dump, database):

@@ -14,7 +14,7 @@ from tocsin.incidents.coverage.ledger import MAX_REASON, MAX_SOURCE, ROW_SPAN, r
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.coverage.record_times import find_record_time
 from tocsin.model import Received, Rejected
-from tocsin.store import clean_text, count_matching
+from tocsin.store import Redactor, clean_text, count_matching
 from tocsin.store.tables import coverage, quarantine
 
 PUSH_STREAM = "push"
@@ -41,24 +41,44 @@ class QuarantinePage:
     """The value of `before` for the next page, None on the last page."""
 
 
+class _Push:
+    """A pushed request, as far as the quarantine stores it, and when it was received.
+
+    It is no dataclass, so that the redaction of a part leaves it out: this takes long, and is only
+    needed if a record is rejected.
+    """
+
+    def __init__(self, request: bytes, received_at: datetime) -> None:
+        self.request = request[:_MAX_CONTENT]
+        self.received_at = received_at
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushedPart(Received):
     """Part of a push, with what a retry of its rejected records needs."""
 
-    request: bytes
-    received_at: datetime
+    push: _Push
 
 
 def keep_request(received: Received, request: bytes, received_at: datetime) -> PushedPart:
-    """Return a part of a push with the request, as far as the quarantine stores it."""
+    """Return a part of a push with the request and the time of the push."""
     values = {each.name: getattr(received, each.name) for each in fields(Received)}
-    return PushedPart(**values, request=request[:_MAX_CONTENT], received_at=received_at)
+    return PushedPart(**values, push=_Push(request, received_at))
 
 
 def quarantine_rejected(
-    connection: Connection, key: StreamKey, received: Received, now: datetime
+    connection: Connection,
+    key: StreamKey,
+    received: Received,
+    now: datetime,
+    *,
+    redactor: Redactor | None = None,
 ) -> None:
     """Store the records that cannot be read, and the number of further ones."""
+    push = received.push if isinstance(received, PushedPart) else None
+    request = push.request if push else b""
+    if redactor is not None:
+        request = redactor.redact(request)
     rejected = received.rejected
     if further := received.further_rejected:
         reason = f"{further:,} further records were rejected and not kept"
@@ -79,18 +99,15 @@ def quarantine_rejected(
             "reason": clean_text(record.reason, MAX_REASON),
             "content": record.content[:_MAX_CONTENT],
             "created_at": now,
-            "request": _choose_request(record, received),
-            "received_at": getattr(received, "received_at", None),
+            "request": _limit_request(request if record.request is None else record.request),
+            "received_at": push.received_at if push else None,
         }
         for record in rejected
     ]
     connection.execute(insert(quarantine), rows)
 
 
-def _choose_request(record: Rejected, received: Received) -> bytes | None:
-    request = record.request
-    if request is None:
-        request = received.request if isinstance(received, PushedPart) else None
+def _limit_request(request: bytes) -> bytes | None:
     if not request:
         return None
     return request if len(request) < _MAX_CONTENT else _TOO_LARGE
