@@ -118,15 +118,17 @@ async def run_forever(
     what: str,
     *,
     silence: timedelta = SILENCE,
+    pause: timedelta = timedelta(0),
     **facts: str,
 ) -> NoReturn:
-    """Run steps until cancelled; a failed step is logged and retried after a pause.
+    """Run steps until cancelled, each `pause` after the last; a failed step is logged and retried.
 
-    The loop counts as stalled if it neither completes a step nor calls `beat` for `silence`, or if
-    its steps only fail for `SILENCE`.
+    The loop counts as stalled if it neither completes a step nor calls `beat` for `silence`, apart
+    from its pauses, or if its steps only fail for `SILENCE`. A step that waits for long itself is
+    not complete meanwhile, so a failure before it would count until the wait is over.
     """
     heartbeats = _HEARTBEATS.get(None) or Heartbeats()
-    heartbeat = heartbeats.add(" ".join((what, *facts.values())), silence)
+    heartbeat = heartbeats.add(" ".join((what, *facts.values())), silence + pause)
     _HEARTBEAT.set(heartbeat)
     try:
         while True:
@@ -134,6 +136,8 @@ async def run_forever(
                 await step()
                 raise_if_cancelled()
                 heartbeat.beat()
+                if pause:
+                    await clock.sleep(pause)
             except (Exception, asyncio.CancelledError) as error:
                 if was_cancelled():
                     raise

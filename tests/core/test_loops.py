@@ -132,6 +132,35 @@ async def test_a_loop_that_only_fails_is_stalled(clock):
     await asyncio.wait([loop])
 
 
+async def test_a_failure_counts_no_longer_once_the_step_has_succeeded(clock, monkeypatch):
+    """A loop with long pauses would otherwise be stalled until the next step."""
+    now = 0.0
+    heartbeats = Heartbeats(lambda: now)
+    heartbeats.follow()
+    script = [None, ConnectionRefusedError("away")]
+    pause, pauses = timedelta(hours=1), asyncio.Event()
+
+    async def sleep(duration: timedelta) -> None:
+        if duration == pause:
+            pauses.set()
+            await asyncio.Event().wait()
+
+    async def step() -> None:
+        if error := script.pop():
+            raise error
+
+    monkeypatch.setattr(clock, "sleep", sleep)
+    loop = asyncio.create_task(run_forever(step, clock, "retention", pause=pause))
+    async with asyncio.timeout(10):
+        await pauses.wait()
+    now = 3_629.0
+    assert heartbeats.find_stalled() == []
+    now = 3_631.0
+    assert heartbeats.find_stalled() == ["retention"]
+    loop.cancel()
+    await asyncio.wait([loop])
+
+
 async def test_a_long_step_beats_in_between(clock):
     now = 0.0
     heartbeats = Heartbeats(lambda: now)

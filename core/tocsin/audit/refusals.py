@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from threading import Lock
 from typing import NamedTuple, NoReturn
 
@@ -13,7 +14,7 @@ import structlog
 
 from tocsin.audit.log import AuditRecord, record
 from tocsin.clock import Clock, isoformat
-from tocsin.loops import SILENCE, run_forever
+from tocsin.loops import run_forever
 from tocsin.store import Database
 
 ACTION = "refused"
@@ -68,12 +69,8 @@ class Refusals:
 
     async def run(self, database: Database) -> NoReturn:
         """Write once a minute until cancelled; call `flush` afterwards for the rest."""
-
-        async def step() -> None:
-            await self.flush(database)
-            await self._clock.sleep(_MINUTE)
-
-        await run_forever(step, self._clock, "refusal audit", silence=_MINUTE + SILENCE)
+        step = partial(self.flush, database)
+        await run_forever(step, self._clock, "refusal audit", pause=_MINUTE)
 
     async def flush(self, database: Database) -> None:
         """Write all counts, including the current minute; after an error they are kept."""

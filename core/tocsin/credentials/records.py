@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, Table, bindparam, func, or_, select, upd
 
 from tocsin.clock import Clock
 from tocsin.errors import TocsinError
-from tocsin.loops import SILENCE, run_forever
+from tocsin.loops import run_forever
 from tocsin.store import Database
 from tocsin.store.tables import api_clients, api_keys
 
@@ -154,12 +154,8 @@ class Usage:
 
     async def run(self) -> NoReturn:
         """Write the collected uses once a minute until cancelled."""
-        silence = USAGE_INTERVAL + SILENCE
-        await run_forever(self._step, self._clock, "credential usage recorder", silence=silence)
-
-    async def _step(self) -> None:
-        await self._clock.sleep(USAGE_INTERVAL)
-        await self.flush()
+        what = "credential usage recorder"
+        await run_forever(self.flush, self._clock, what, pause=USAGE_INTERVAL)
 
 
 def _write_uses(connection: Connection, uses: _Uses) -> None:

@@ -13,7 +13,7 @@ from typing import NoReturn
 import orjson
 
 from tocsin.clock import Clock
-from tocsin.loops import SILENCE, run_forever
+from tocsin.loops import run_forever
 from tocsin.store import Database, Erasure, load_erasures, make_private_folder
 
 _INTERVAL = timedelta(minutes=1)
@@ -56,6 +56,5 @@ async def follow_erasures(database: Database, clock: Clock, file: TombstoneFile)
 
     async def step() -> None:
         await asyncio.to_thread(file.add, await database.read(load_erasures))
-        await clock.sleep(_INTERVAL)
 
-    await run_forever(step, clock, "erasures", silence=_INTERVAL + SILENCE)
+    await run_forever(step, clock, "erasures", pause=_INTERVAL)

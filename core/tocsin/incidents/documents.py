@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from tocsin.clock import Clock, isoformat
 from tocsin.incidents.triage import Triage, load_triage
-from tocsin.loops import SILENCE, beat, run_forever
+from tocsin.loops import beat, run_forever
 from tocsin.store import (
     BulkStatement,
     Database,
@@ -235,12 +235,7 @@ class DocumentRebuild:
 
     async def run(self) -> NoReturn:
         """Rebuild documents until cancelled."""
-        silence = _INTERVAL + SILENCE
-        await run_forever(self._step, self._clock, "document rebuild", silence=silence)
-
-    async def _step(self) -> None:
-        await self.rebuild()
-        await self._clock.sleep(_INTERVAL)
+        await run_forever(self.rebuild, self._clock, "document rebuild", pause=_INTERVAL)
 
     async def rebuild(self) -> None:
         """Rebuild missing and outdated documents, unless this version was completed before."""

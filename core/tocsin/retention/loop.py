@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from tocsin.audit import remove_entries
 from tocsin.clock import Clock
 from tocsin.delivery import remove_events
-from tocsin.loops import SILENCE, beat, run_forever
+from tocsin.loops import beat, run_forever
 from tocsin.registry import RetentionSettings
 from tocsin.retention.growth import GrowthGauges, measure_growth
 from tocsin.retention.incidents import remove_incidents
@@ -69,7 +69,7 @@ class Retention:
 
     async def run(self) -> None:
         """Remove what is old now and once an hour, until cancelled."""
-        await run_forever(self._step, self._clock, "retention", silence=_HOUR + SILENCE)
+        await run_forever(self._step, self._clock, "retention", pause=_HOUR)
 
     async def _step(self) -> None:
         beat()  # a full archive is logged, and is no reason to take the node out of service
@@ -78,7 +78,6 @@ class Retention:
             await self.remove_old()
         if self._gauges is not None:
             self._gauges.show(await self._database.read(measure_growth))
-        await self._clock.sleep(_HOUR)
 
     async def _is_on_time(self) -> bool:
         """Return whether this node's clock is the database's; one ahead would remove too much."""

@@ -35,7 +35,7 @@ from tocsin.enrichment import IncidentEnricher
 from tocsin.erasure import Eraser
 from tocsin.incidents import DOCUMENT_VERSION, ProviderFacts, PushInbox
 from tocsin.limits import BucketSynchronizer, Quota
-from tocsin.loops import SILENCE, run_forever
+from tocsin.loops import run_forever
 from tocsin.metrics import Metrics
 from tocsin.model import Marking
 from tocsin.observables import Environment
@@ -86,9 +86,7 @@ class ApiRuntime:
             self.sealer.run(),
             services.refusals.run(services.database),
             *services.inbox.loops(),
-            run_forever(
-                self._renew_keys, services.clock, "signing key renewal", silence=_HOUR + SILENCE
-            ),
+            run_forever(self._renew_keys, services.clock, "signing key renewal", pause=_HOUR),
         ]
         if services.replica is not None:
             loops.append(services.replica.run())
@@ -107,7 +105,6 @@ class ApiRuntime:
         await _flush_safely(self.sealer.seal)
 
     async def _renew_keys(self) -> None:
-        await self.services.clock.sleep(_HOUR)
         await self.services.database.write(self.services.access_tokens.prepare)
 
 

@@ -52,6 +52,7 @@ class LedgerCompaction:
         if self._clock.now() >= self._examine_at:
             await self.compact_all()
             self._examine_at = self._clock.now() + _HOUR
+        beat()
         await self._notifier.wait(_HOUR)
 
     async def compact_all(self) -> None:
