@@ -79,3 +79,11 @@ async def test_the_process_is_measured_too(clock):
     exposed = await Metrics(clock).expose()
     for name in (b"process_resident_memory_bytes", b"process_cpu_seconds_total"):
         assert b"# TYPE " + name in exposed
+
+
+async def test_readings_wait_for_the_database_together(clock):
+    metrics, everyone = Metrics(clock), asyncio.Barrier(2)
+    metrics.read_by(everyone.wait)
+    metrics.read_by(everyone.wait)
+    async with asyncio.timeout(10):
+        await metrics.expose()
