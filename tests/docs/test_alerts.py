@@ -12,6 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "prometheus" / "tocsin.rules.yml"
+FAULTS = Path(__file__).parent / "alert_faults.yml"
 PAGE = (ROOT / "docs" / "operators" / "alerts.md").read_text(encoding="utf-8")
 METRICS = (ROOT / "docs" / "operators" / "metrics.md").read_text(encoding="utf-8")
 PROMTOOL = Path(
@@ -27,6 +28,14 @@ def test_prometheus_accepts_the_rules():
         [PROMTOOL, "check", "rules", "--lint-fatal", RULES], capture_output=True, check=False
     )
     assert checked.returncode == 0, checked.stderr.decode()
+
+
+@pytest.mark.skipif(not PROMTOOL.is_file(), reason=f"no promtool at {PROMTOOL}; run .ci/components")
+def test_each_fault_fires_its_alerts_and_no_others():
+    tested = subprocess.run(
+        [PROMTOOL, "test", "rules", FAULTS], capture_output=True, check=False, text=True
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
 def test_every_alert_has_a_runbook_and_no_other_has_one():

@@ -35,6 +35,11 @@ class SyncMeters:
         self.rejected = metrics.counter(
             "tocsin_sync_rejected_total", "Records that this node quarantined", "provider"
         )
+        self.lost = metrics.counter(
+            "tocsin_sync_lost_total",
+            "Intervals that this node recorded as lost",
+            "provider",
+        )
         self.reads = metrics.counter(
             "tocsin_sync_reads_total",
             "How often this node read a stream of the provider, by outcome",
@@ -80,6 +85,7 @@ class SyncMeter:
         ) in READ_OUTCOMES:  # start at 0, or the first event would not show as an increase
             self.count_read(outcome, 0)
         self.count_stored(ReadCounts())
+        self.count_lost(0)
 
     @classmethod
     def none(cls) -> Self:
@@ -90,6 +96,11 @@ class SyncMeter:
         """Count reads of a stream with this outcome."""
         if self._meters is not None:
             self._meters.reads.labels(self._provider, outcome).inc(times)
+
+    def count_lost(self, times: int) -> None:
+        """Count intervals that could not be read."""
+        if self._meters is not None:
+            self._meters.lost.labels(self._provider).inc(times)
 
     def count_refused_push(self, reason: str, times: int = 1) -> None:
         """Count pushes refused for this reason."""

@@ -170,6 +170,7 @@ async def open_node(
             name,
             roles=list(roles),
             describe_keys=rotation.describe,
+            metrics=metrics,
         )
         replica = open_read_replica(
             settings, database, clock=clock, number=workers.number, metrics=metrics, stack=stack

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from api_callers import until
 from tocsin import (
+    Covered,
     CredentialsRefused,
     Health,
     Incident,
@@ -28,7 +29,9 @@ from tocsin import (
 )
 from tocsin.events import Notifiers
 from tocsin.incidents import ProviderSync, SyncContext
+from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.sync import loop as sync_loop
+from tocsin.metrics import Metrics
 from tocsin.plugin_health import PluginHealth
 from tocsin.store.tables import coverage, events, incidents
 
@@ -71,7 +74,7 @@ def incident(number: int) -> Incident:
 
 @pytest.fixture
 def make_sync(database, clock):
-    def make(name="edge", **settings) -> ProviderSync:
+    def make(name="edge", meter=None, **settings) -> ProviderSync:
         tools = Tools(name=name, http=None, clock=clock, log=structlog.get_logger())
         provider = Scripted(Scripted.Settings(plugin="scripted", **settings), tools)
         sync = ProviderSync(
@@ -79,6 +82,7 @@ def make_sync(database, clock):
             SyncContext(
                 database, clock, Notifiers(), "https://tocsin.example.org", jitter=lambda: 0.0
             ),
+            meter,
         )
         sync.provider = provider
         return sync
@@ -104,6 +108,24 @@ async def test_each_read_goes_on_where_the_last_page_ended(make_sync, rows):
     await sync.read_all()
     assert sync.provider.asked == [None, {"next": 4}]
     assert [row["external_id"] for row in await rows(incidents)] == list("123456")
+
+
+async def test_lost_intervals_are_counted_from_zero(make_sync, clock, monkeypatch):
+    metrics = Metrics(clock)
+    sync = make_sync(meter=SyncMeters(metrics).of("edge"))
+    assert b'tocsin_sync_lost_total{provider="edge"} 0.0' in await metrics.expose()
+
+    async def read(_stream, _position, until):
+        intervals = [
+            Covered(source="changed", start=until - timedelta(minutes=2), end=until, lost="gone"),
+            Covered(source="changed", start=until, end=until + timedelta(minutes=1)),
+        ]
+        yield Page(next_position={}, covered=intervals)
+
+    monkeypatch.setattr(sync.provider, "read", read)
+    await sync.read_all()
+    clock.advance(seconds=10)
+    assert b'tocsin_sync_lost_total{provider="edge"} 1.0' in await metrics.expose()
 
 
 async def test_the_progress_of_a_first_read_is_logged(make_sync, clock, monkeypatch):

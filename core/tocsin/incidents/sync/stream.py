@@ -149,6 +149,7 @@ class StreamReader:
             )
 
         stored = await self._writer.write(page.incidents, store)
+        self._writer.meter.count_lost(sum(1 for each in page.covered if each.lost is not None))
         _log_page(key, page)
         self._rejections[key.stream].count(page, stored.counts.rejected)
         if key.stream in self._first_reads:
