@@ -22,7 +22,7 @@ from tocsin.incidents.coverage import (
     find_retry_obstacle,
     get_request,
     is_whole_push,
-    list_siblings,
+    lock_siblings,
     mark_retried,
 )
 from tocsin.incidents.storage import StoreResult, identify, reject_invalid, store_batch
@@ -105,9 +105,9 @@ def store_retry(connection: Connection, push: MappedPush, by: str, now: datetime
     quarantined again. Raises RetryRefusedError if the record was retried meanwhile, and
     RetryConflictError if another transaction has stored one of the incidents.
     """
+    siblings = lock_siblings(connection, push.record)
     if not mark_retried(connection, [push.record.id], by, now):
         raise RetryRefusedError("The record was already retried, or no longer exists.")
-    siblings = list_siblings(connection, push.record)
     failed = {one.location for part in push.contents for one in part.rejected}
     parsed = [id_ for id_, location in siblings.items() if location not in failed]
     if parsed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from datetime import timedelta
@@ -177,6 +178,19 @@ async def test_what_the_sender_left_out_is_not_retried_nor_listed_twice(api, adm
     await problem(await admin.send("POST", f"{PATH}/{records['not sent']}/retry"), 409)
     await admin.ask("POST", f"{PATH}/{records['incident 2 of 2']}/retry")
     assert await waiting(admin) == {"not sent": records["not sent"]}
+
+
+async def test_incidents_of_one_request_are_retried_once_at_the_same_time(api, admin, clock, use):
+    for number in range(3):
+        await use(BROKEN)
+        cases = [{"no": f"a-{number}"}, *({"id": f"b-{number}-{n}"} for n in range(4))]
+        await push(api, cases)
+        await use(HALF)
+        paths = [f"{PATH}/{record}/retry" for record in (await waiting(admin)).values()]
+        answers = await asyncio.gather(*(admin.send("POST", path) for path in paths))
+        assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
+    assert await waiting(admin) == {}
+    assert await account(api, clock) == (27, 15, 0, 12, 0)
 
 
 class Faulty(Push):

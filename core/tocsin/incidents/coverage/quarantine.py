@@ -186,20 +186,24 @@ def is_whole_push(record: Row[Any]) -> bool:
     return record.stream == PUSH_STREAM and bool(record.location.startswith(WHOLE_PUSH))
 
 
-def list_siblings(connection: Connection, record: Row[Any]) -> dict[int, str]:
-    """Return the locations, by ID, of other records of the same request that wait for a retry."""
+def lock_siblings(connection: Connection, record: Row[Any]) -> dict[int, str]:
+    """Return the locations, by ID, of other records of the same request that wait for a retry.
+
+    Whoever retries one of them at the same time waits until this transaction ends.
+    """
     if not record.request:
         return {}
     query = select(quarantine.c.id, quarantine.c.location).where(
         quarantine.c.id.between(record.id - _ADJACENT, record.id + _ADJACENT),
-        quarantine.c.id != record.id,
         quarantine.c.provider == record.provider,
         quarantine.c.stream == PUSH_STREAM,
         quarantine.c.created_at == record.created_at,
         quarantine.c.request == record.request,
         quarantine.c.retried_at.is_(None),
     )
-    return {row.id: row.location for row in connection.execute(query)}
+    # the order avoids deadlocks
+    rows = connection.execute(query.order_by(quarantine.c.id).with_for_update())
+    return {row.id: row.location for row in rows if row.id != record.id}
 
 
 def mark_retried(connection: Connection, ids: Collection[int], by: str, now: datetime) -> int:

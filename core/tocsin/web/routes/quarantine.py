@@ -111,7 +111,8 @@ async def map_records(
 ) -> Mapping[int, MappedPush | RetryRefusedError | None]:
     """Map several quarantined pushes again, and return the result for each ID."""
     body: QuarantineRetries = call.body
-    return {id_: await _map(call, id_) for id_ in dict.fromkeys(body.records)}
+    # the order avoids deadlocks between two requests
+    return {id_: await _map(call, id_) for id_ in sorted(set(body.records))}
 
 
 def retry_quarantined_records(connection: Connection, call: RequestContext) -> Response:
