@@ -59,7 +59,8 @@ def _build(*conditions: ColumnElement[bool]) -> Select[Any]:
     order = (shown[false_positives.name].desc(), shown.total.desc(), shown.provider, shown.name)
     title = (
         select(_a.title)
-        .where(_a.incident_number == shown.latest, func.coalesce(_a.rule, _a.title) == shown.name)
+        .where(shown.rule.is_not(None), _a.incident_number == shown.latest)
+        .where(func.coalesce(_a.rule, _a.title) == shown.name)
         .order_by(_a.occurred_at.desc(), _a.external_id.desc())
         .limit(1)
         .scalar_subquery()
