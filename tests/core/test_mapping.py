@@ -243,6 +243,17 @@ def test_a_rejected_incident_has_a_request_with_its_record_alone():
     assert cut.request == b""
 
 
+def test_requests_of_rejected_incidents_do_not_each_keep_the_rest_of_the_body():
+    cases = [{"title": "nameless"}] * MAX_REJECTED + [LEAST]
+    content = json.dumps({"cases": cases, "rest": "x" * 500_000}).encode()
+    tracemalloc.start()
+    received = read_bytes('{"incidents": {{ body.cases }}}', content, records="cases")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {len(record.request) for record in received.rejected} == {16_384}
+    assert peak < 10_000_000
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -34,6 +34,8 @@ LIMITS = JsonLimits(records=100_000, values=200_000, batch_records=250, batch_va
 """The bounds of a body. A batch is stored in its own transaction, within 0.1 s or so."""
 MAX_REJECTED = 100
 """How many rejected records of a body are kept; the others are counted."""
+_KEPT = 16_384
+"""How many bytes of a body with a single record are kept. One that is cut is not retried."""
 _MOST_MISTAKES = 5
 _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
@@ -104,7 +106,7 @@ class MappingTemplate:
         body = {**batch, self._records: alone} if self._records else alone
         try:
             is_same = self._render(body, allowance).incidents == [incidents[index]]
-            return orjson.dumps(body) if is_same else None
+            return orjson.dumps(body)[:_KEPT] if is_same else None
         except (Refused, orjson.JSONEncodeError):  # such as a value that is nested too deeply
             return None
 

@@ -21,8 +21,8 @@ class Rejected:
     content: bytes
     request: bytes | None = None
     """For a push: a smaller request from which `unpack` returns only this record. Tocsin stores it
-    for a retry after a fix. If None, Tocsin stores the whole request. If empty, Tocsin stores no
-    request, because the record is not in it.
+    for a retry after a fix, if it is smaller than 16 KiB. If None, Tocsin stores the whole request.
+    If empty, Tocsin stores no request, because the record is not in it.
     """
 
 
