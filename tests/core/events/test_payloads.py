@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tocsin.clock import isoformat
+from tocsin.delivery import build_sample
 from tocsin.events.payloads import ENVELOPES, IncidentAlertData
 from tocsin.incidents.list_pages import COLUMNS
 from tocsin.incidents.storage.alerts import IncidentPolicy, build_alert_event
@@ -41,6 +42,12 @@ def test_an_incident_alert_is_what_its_model_says(event):
     }
     ENVELOPES[event.event_type].model_validate(envelope)
     assert set(event.data) == set(IncidentAlertData.model_fields)
+
+
+def test_the_context_of_a_sample_has_the_members_of_a_real_one(event, clock):
+    sample = build_sample(EventType.INCIDENT_ALERT, POLICY.public_url, clock.now())
+    assert sample.context.keys() == event.context.keys() | {"epoch"}  # once it is stored
+    assert sample.context["incident"].keys() == event.context["incident"].keys()
 
 
 @pytest.mark.parametrize("wrong", [{"colour": "red"}, {"severity": "Bad"}, {"title": None}])

@@ -6,10 +6,12 @@ import pytest
 from sqlalchemy import update
 
 from schedule_harness import FAILURE, HOUR, LIMIT, NOW, REPORT, URL
+from tocsin.delivery import build_sample
 from tocsin.errors import RequestError
 from tocsin.events.payloads import ENVELOPES
 from tocsin.investigations import FailureCause, RunFailure, add_message, cancel_session
 from tocsin.investigations.runs.completion import RunResult
+from tocsin.model import EventType
 from tocsin.schedules import (
     DisabledReason,
     ScheduleStatus,
@@ -66,6 +68,21 @@ async def test_a_scheduled_investigation_that_encounters_an_error_is_told(office
         f"schedule:{made.id}",
         [f"session:{session['id']}"],
     )
+
+
+async def test_the_context_of_a_sample_has_the_members_of_a_real_one(office):
+    made = await office.make()
+    await office.fire(hours=1)
+    await office.complete()
+    await office.run_and_fail(LIMIT)
+    assert (await office.load(made.id)).status == "disabled"
+    told = await office.events()
+    assert {event["event_type"] for event in told} == {*EventType} - {EventType.INCIDENT_ALERT}
+    for event in told:
+        sample = build_sample(EventType(event["event_type"]), URL, NOW)
+        assert sample.context.keys() == event["context"].keys()
+        for name in event["context"].keys() - {"epoch"}:
+            assert sample.context[name].keys() == event["context"][name].keys()
 
 
 async def test_a_schedule_is_disabled_after_5_consecutive_failures_and_that_is_told(office):

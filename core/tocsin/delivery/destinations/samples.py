@@ -19,7 +19,20 @@ from tocsin.delivery.rendering import Renderer
 from tocsin.delivery.sending.attempts import AttemptRunner
 from tocsin.errors import OperatorError, PluginFailure, Refused
 from tocsin.identifiers import new_id
-from tocsin.model import Event, EventType, IncidentStatus, Json, Persona, Severity
+from tocsin.model import (
+    Confidence,
+    Event,
+    EventType,
+    IncidentStatus,
+    Json,
+    Persona,
+    Report,
+    Severity,
+    Statement,
+    Verdict,
+    Window,
+)
+from tocsin.reports import to_json
 
 PATIENCE = timedelta(seconds=25)
 """Time limit of a test."""
@@ -118,6 +131,7 @@ def build_sample(event_type: EventType, public_url: str, now: datetime) -> Event
     data = _SAMPLES[event_type]()
     data["url"] = f"{public_url}/{kind}s/{identifier}"
     context = _alert_context(data, now) if kind == "incident" else _scheduled(data, now)
+    context["epoch"] = None  # a test event is not stored
     return Event(
         id=new_id("evt"),
         event_type=event_type,
@@ -190,25 +204,76 @@ def _incident(data: dict[str, Json], now: datetime) -> dict[str, Json]:
 
 
 def _scheduled(data: dict[str, Json], now: datetime) -> dict[str, Json]:
-    """Return the schedule and session context as the producer of such an event does."""
-    schedule: dict[str, Json] = {
+    """Return the context as the producer of an event about a schedule does."""
+    context: dict[str, Json] = {"schedule": _schedule(data, now)}
+    if "session_id" in data:
+        context["session"] = _session(data, now)
+    if "risk_score" in data:
+        context["report"] = to_json(_report(now))
+    return context
+
+
+def _schedule(data: dict[str, Json], now: datetime) -> dict[str, Json]:
+    is_disabled = "reason" in data
+    return {
+        **dict.fromkeys(("last_run_at", "created_at", "updated_at"), isoformat(now)),
+        **dict.fromkeys(("provider", "interval", "jitter", "starts_at", "ends_at")),
         "id": "test",
         "name": _TITLE,
+        "managed_by": "api",
         "query": _TITLE,
         "persona": Persona.ANALYST.value,
         "cron": "@daily",
+        "timezone": "UTC",
+        "timeout": "PT10M",
+        "misfire_grace": "PT1H",
+        "overlap": "skip",
+        "failure_limit": None,
         "tags": ["test"],
-        "status": "active",
+        "status": "disabled" if is_disabled else "active",
+        "disabled_reason": data.get("reason"),
         "consecutive_failures": data.get("consecutive_failures", 0),
+        "last_status": "completed" if "risk_score" in data else "failed",
         "last_error": data.get("error") or data.get("last_error"),
+        "next_run_at": None if is_disabled else isoformat(now + timedelta(days=1)),
+        "revision": 1,
+        "created_by": "test",
         "url": data["url"],
     }
-    if "session_id" not in data:
-        return {"schedule": schedule}
+
+
+def _session(data: dict[str, Json], now: datetime) -> dict[str, Json]:
+    is_complete = "risk_score" in data
     names = ("title", "error", "risk_score", "entity_count", "finding_count")
-    session = {name: data.get(name) for name in names} | {"id": "test", "query": _TITLE}
-    session |= {"created_at": isoformat(now), "url": data["url"]}
-    return {"schedule": schedule, "session": session}
+    return {
+        **{name: data.get(name) for name in names},
+        **dict.fromkeys(("created_at", "updated_at", "completed_at"), isoformat(now)),
+        "id": "test",
+        "status": "completed" if is_complete else "failed",
+        "query": _TITLE,
+        "persona": Persona.ANALYST.value,
+        "provider": None,
+        "schedule_id": "test",
+        "run": 1,
+        "progress": {"phase": "report" if is_complete else "gather", "steps": 1, "asked": 1},
+        "verdict": Verdict.INCONCLUSIVE.value if is_complete else None,
+        "confidence": Confidence.LOW.value if is_complete else None,
+        "created_by": "schedules",
+        "url": data["url"],
+    }
+
+
+def _report(now: datetime) -> Report:
+    return Report(
+        title=_TITLE,
+        query=_TITLE,
+        persona=Persona.ANALYST,
+        window=Window(now - timedelta(days=1), now),
+        verdict=Verdict.INCONCLUSIVE,
+        confidence=Confidence.LOW,
+        risk_score=0.0,
+        summary=(Statement(_TITLE, ("step:1",)),),
+    )
 
 
 _SAMPLES: dict[EventType, Callable[[], dict[str, Json]]] = {
