@@ -96,9 +96,11 @@ class GraphExportQuery(GraphQuery):
 
     @model_validator(mode="after")
     def _goes_with_a_value(self) -> Self:
-        lost = {"kind", "depth", "types", "kinds"} & self.model_fields_set
+        fields = type(self).model_fields  # generated clients send the defaults
+        conditions = ("depth", "kind", "kinds", "types")
+        lost = [name for name in conditions if getattr(self, name) != fields[name].default]
         if self.value is None and lost:
-            names = ", ".join(sorted(lost))
+            names = ", ".join(lost)
             raise ValueError(f"{names}: these parameters require `value`; set it, or omit them")
         return self
 
