@@ -284,6 +284,22 @@ async def test_what_is_typed_stays_when_the_session_ends(window: Page):
     await window.wait_for_url(re.compile("/sign-in"))
 
 
+@pytest.mark.full
+async def test_a_live_page_keeps_open_forms_with_their_input_and_their_focus(window: Page):
+    await window.add_init_script(f"({_COUNT})()")
+    await window.goto("/providers")
+    form = window.get_by_role("form", name="Disable edge")
+    opener = window.locator("#stop-edge summary")
+    await opener.press("Enter")
+    await window.wait_for_function("window.counted.drawn > 0", timeout=20_000)
+    await expect(form).to_be_visible()
+    await expect(opener).to_be_focused()
+    await form.get_by_label("Reason").fill("it floods us")
+    await form.get_by_label("Reason").blur()
+    await expect(window.locator(".changed")).to_be_visible(timeout=20_000)
+    await expect(form.get_by_label("Reason")).to_have_value("it floods us")
+
+
 async def add_comment(page: Page, text: str) -> None:
     """Add a comment to the first incident."""
     await page.goto("/incidents/1")

@@ -137,14 +137,14 @@ for (const end of ["pointerup", "pointercancel"]) {
 
 /** Return whether the user has changed a field. */
 function isEdited(field) {
-  if (!field.options) return field.value !== field.defaultValue;
+  if (field.type === "checkbox") return field.checked !== field.defaultChecked;
+  if (!field.options) return field.value !== (field.dataset.shown ?? field.defaultValue);
   const initial = [...field.options].find((option) => option.defaultSelected) ?? field.options[0];
   return !initial.selected;
 }
 
-/** Return whether the page of an incident has input that is not submitted. */
-export const hasInput = (main) => main.querySelector(".workbench") !== null
-  && [...main.querySelectorAll("input, textarea, select")].some(isEdited);
+/** Return whether a page has input that is not submitted. */
+export const hasInput = (main) => [...main.querySelectorAll("input:not(.select-all), textarea, select")].some(isEdited);
 
 /** Return whether the user is doing something that new content would interrupt. */
 function isBusy(main) {
@@ -158,19 +158,20 @@ function isBusy(main) {
 
 /** Return a key that identifies an element before and after the page is redrawn. */
 const likeness = (element) => [
-  element.tagName, element.id, element.getAttribute("href"), element.getAttribute("aria-label"), element.textContent,
+  element.tagName, element.closest("[id]").id, element.getAttribute("href"), element.form?.action,
+  element.getAttribute("aria-label"), element.textContent,
 ].join(" ");
 
 /** Replace the content of a page, and keep open details and the focus. */
 function replace(main, html) {
   const open = [...main.querySelectorAll("details[id][open]")].map((element) => element.id);
-  const focused = main.contains(document.activeElement) ? document.activeElement : null;
+  const focused = main.contains(document.activeElement) ? likeness(document.activeElement) : null;
   main.innerHTML = html;
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   localize(main);
-  if (!focused) return;
+  if (focused === null) return;
   const all = [...main.querySelectorAll("a, button, summary, [tabindex]")];
-  all.find((element) => likeness(element) === likeness(focused))?.focus({ preventScroll: true });
+  all.find((element) => likeness(element) === focused)?.focus({ preventScroll: true });
 }
 
 /** Return whether a page already shows the content that was sent. */
@@ -220,7 +221,7 @@ function follow(main) {
     });
     source.addEventListener("gone", () => {
       stop();
-      if (hasInput(main)) changed.hidden = false; else window.location.reload();
+      if (changed && hasInput(main)) changed.hidden = false; else window.location.reload();
     });
     source.addEventListener("error", () => {
       stale.hidden = false;
