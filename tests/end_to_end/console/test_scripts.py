@@ -224,6 +224,8 @@ async def test_the_page_of_an_incident_has_keys(window: Page, sensor: Sensor):
     await window.wait_for_url(f"**{first}")
     await window.keyboard.press("y")
     await expect(window.locator("#triage")).to_contain_text("Undo acknowledgement")
+    await expect(window.get_by_role("status").first).to_be_focused()
+    assert window.url.endswith(first)
     await window.wait_for_load_state()
     for key in "y?":
         await window.keyboard.press(key)

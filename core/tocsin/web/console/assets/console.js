@@ -250,6 +250,15 @@ requestAnimationFrame(() => setTimeout(() => {
 const main = document.getElementById("main");
 if (main?.dataset.live) follow(main);
 
+/** Remove the result of an action from the address, so that no reload, bookmark or shared link repeats it. */
+function forgetResult() {
+  const address = new URL(window.location);
+  if (!address.searchParams.has("message")) return;
+  for (const name of ["message", "updated", "unchanged"]) address.searchParams.delete(name);
+  history.replaceState(null, "", address);
+}
+forgetResult();
+
 /** Fill in the code of a link, and remove it from the address. */
 function fillCode() {
   const field = document.querySelector('form[action^="/sign-in/"] input[name="code"]');
