@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -22,6 +23,7 @@ from tocsin.credentials import (
 from tocsin.web.authentication import AccessControl
 from tocsin.web.console import rendering
 from tocsin.web.console.actions import ActionHandler
+from tocsin.web.console.forms import read_fields
 from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, live_path
 from tocsin.web.console.own_passkeys import OWN_PASSKEYS, OWN_PASSKEYS_PAGE, OwnPasskeyRoutes
 from tocsin.web.console.own_sessions import OWN_SESSIONS, OWN_SESSIONS_PAGE, OwnSessionRoutes
@@ -94,8 +96,11 @@ MESSAGES: dict[str | None, str] = {message_key(action): action.message for actio
 
 
 _SIGNED_OUT = "Your session has ended. Nothing was changed. Sign in and try again."
+_TEXTS = ("text", "query", "message", "disposition_reason", "reason")
+"""Form fields with text that is shown again when the session has ended."""
 _NO_PAGE = "There is no page at this address."
 _BY_PATH = {page.path: page for page in PAGES}
+_PAGES_OF_ACTIONS = {action.path: action.page for action in ACTIONS}
 
 RenderMissing = Callable[[web.Request, Exception], Awaitable[web.Response | None]]
 """Returns a page for an error, None to respond with a problem document."""
@@ -181,7 +186,9 @@ class _Console:
             return web.Response(status=303, headers={"Location": str(check)})
         if request.method in {"GET", "HEAD"}:
             return _lead_to_sign_in(request)
-        return await self._show_error(request, ProblemError(401, _SIGNED_OUT))
+        return await self._show_error(
+            request, ProblemError(401, _SIGNED_OUT), texts=await _read_texts(request)
+        )
 
     async def show_missing(self, request: web.Request, error: Exception) -> web.Response | None:
         """Return a page for a browser at an unknown address, None for any other error."""
@@ -246,14 +253,19 @@ class _Console:
         shown = await page.view(page_request)
         return {**common, "replica_age": max(page_request.ages, default=None), **shown}
 
-    async def _show_error(self, request: web.Request, error: Exception) -> web.Response:
+    async def _show_error(
+        self, request: web.Request, error: Exception, *, texts: Sequence[str] = ()
+    ) -> web.Response:
         fault = describe_error(request, error)
+        user = await self._find_user(request)
         is_ours = fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         context = {
-            "user": await self._find_user(request),
+            "user": user,
             "section": "",
             "title": HTTPStatus(fault.status).phrase,
             **_DEFAULTS,
+            "texts": texts,
+            "sign_in": None if user else _sign_in_path(_find_page(request)),
             "fault": fault,
             "request_id": request[REQUEST_ID_KEY] if is_ours else "",
         }
@@ -284,5 +296,28 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def _lead_to_sign_in(request: web.Request) -> web.Response:
-    place = URL(SIGN_IN).with_query(next=str(request.rel_url))
-    return web.Response(status=303, headers={"Location": str(place)})
+    place = _sign_in_path(str(request.rel_url))
+    return web.Response(status=303, headers={"Location": place})
+
+
+def _sign_in_path(place: str) -> str:
+    """Return the address of the sign-in page that leads to a page."""
+    return str(URL(SIGN_IN).with_query(next=place))
+
+
+def _find_page(request: web.Request) -> str:
+    """Return the path of the page with the form that was sent, `/` if it is not known."""
+    resource = request.match_info.route.resource
+    page = _PAGES_OF_ACTIONS.get(resource.canonical, "/") if resource else "/"
+    return page.format(**{name: quote(part, "") for name, part in request.match_info.items()})
+
+
+async def _read_texts(request: web.Request) -> list[str]:
+    """Return the text that a user has typed into a form of the console."""
+    if request.headers.get("Sec-Fetch-Site") != "same-origin":
+        return []
+    try:
+        form = await read_fields(request)
+    except ProblemError:
+        return []
+    return [text for name in _TEXTS if (text := form.text(name))]

@@ -101,6 +101,19 @@ async def test_a_form_without_the_sessions_own_token_does_nothing(person):
     await person.html("/")
 
 
+async def test_text_that_is_sent_after_the_session_has_ended_is_shown_again(api):
+    text = {"text": "<b>asked</b> the owner"}
+    headers = {"Sec-Fetch-Site": "same-origin"}
+    response = await api.client.post("/incidents/1/comment", data=text, headers=headers)
+    html = await response.text()
+    assert response.status == 401
+    assert "&lt;b&gt;asked&lt;/b&gt; the owner</textarea>" in html
+    assert 'href="/sign-in?next=/incidents/1"' in html
+    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}):
+        response = await api.client.post("/incidents/1/comment", data=text, headers=headers)
+        assert "the owner" not in await response.text()
+
+
 async def test_the_cookie_opens_no_endpoint_of_the_api(person):
     assert (await person.get("/api/admin/api-keys")).status == 401
 
