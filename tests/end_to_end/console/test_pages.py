@@ -29,6 +29,17 @@ WITH_DATA = [
     *("/graph?entity=198.51.100.7", "/search?q=198.51.100.7", "/providers/edge/coverage"),
     *("/graph/path?from=198.51.100.7&to=192.0.2.10", "/admin/plugins/webhook"),
 ]
+KINDS = (
+    *("investigations", "deliveries", "quarantine", "schedules"),
+    *("admin/people", "admin/api-keys", "admin/api-clients"),
+)
+CREATION = (
+    ("investigations", "start", "what of 198.51.100.7?"),
+    ("schedules", "create", "hunt", "--query", "what of 198.51.100.7?", "--interval", "7d"),
+    ("people", "create", "noor", "--role", "analyst"),
+    ("keys", "create", "playbooks", "--scope", "incidents:read"),
+    ("clients", "create", "soar", "--scope", "incidents:read"),
+)
 ATTRIBUTES = "[...document.querySelectorAll('main *')].flatMap(it => it.getAttributeNames())"
 UNDELIVERED = re.compile("undelivered events?, last 24 hours")
 PHONE = {"width": 360, "height": 800}
@@ -153,22 +164,26 @@ async def test_the_pages_that_are_opened_most_are_accessible_and_fit_a_phone(
 async def test_pages_are_accessible_and_fit(
     service: Service, details: list[str], token: str, browser: Any, screen: dict[str, Any]
 ):
-    paths = [*LISTS, *WITH_DATA, *details, "/sign-in", "/sign-in/link"]
+    paths = [*LISTS, *WITH_DATA, *details, "/sign-in", "/sign-in/link", "/sign-in/new-passkey"]
     await expect_accessible(open_window(browser, service.url, **screen), token, paths)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def details(service: Service, sensor: Sensor, token: str, browser: Any) -> list[str]:
-    """The pages of an investigation, of a delivery and of a record in quarantine."""
+    """The first page of each kind that a list leads to, and the pages that these lead to."""
     with sensor.path.open("ab") as feed:
         feed.write(b'{"event_type": "alert", "alert": {}}\n')
-    await service.command("investigations", "start", "what of 198.51.100.7?")
+    service.environment["TOCSIN_ADMIN_TOKEN"] = token
+    for command in CREATION:
+        status, _, errors = await service.command(*command)
+        assert status == 0, errors
     async with open_window(browser, service.url) as page:
         await sign_in(page, token)
-        found = [
-            await find_first(page, kind) for kind in ("investigations", "deliveries", "quarantine")
-        ]
-    return [*found, f"{found[0]}/steps", f"{found[1]}/body"]
+        found = {kind: await find_first(page, kind) for kind in KINDS}
+        steps = f"{found['investigations']}/steps"
+        step = await find_first(page, steps.removeprefix("/"))
+    body, change = f"{found['deliveries']}/body", f"{found['schedules']}/change"
+    return [*found.values(), steps, step, body, change]
 
 
 async def find_first(page: Page, kind: str) -> str:
