@@ -21,7 +21,7 @@ from tocsin.credentials import (
     CheckRequired,
 )
 from tocsin.web.authentication import AccessControl
-from tocsin.web.console import rendering
+from tocsin.web.console import rendering, saved_views
 from tocsin.web.console.actions import ActionHandler
 from tocsin.web.console.forms import read_fields
 from tocsin.web.console.live_updates import LiveStreams, build_reload, is_live, live_path
@@ -91,8 +91,12 @@ PAGES: tuple[ConsolePage, ...] = (
     OWN_SESSIONS_PAGE,
 )
 ACTIONS: tuple[ConsoleAction, ...] = tuple(action for view in _VIEWS for action in view.ACTIONS)
-MESSAGES: dict[str | None, str] = {message_key(action): action.message for action in ACTIONS}
-"""Success messages of the actions by their keys."""
+MESSAGES: dict[str | None, str] = {
+    **{message_key(action): action.message for action in ACTIONS},
+    saved_views.SAVED: "View saved.",
+    saved_views.REMOVED: "View removed.",
+}
+"""Success messages by their keys."""
 
 
 _SIGNED_OUT = "Your session has ended. Nothing was changed. Sign in and try again."
@@ -129,8 +133,8 @@ def add_console(
     post(OWN_PASSKEYS, console.guarded(own_passkeys.change))
     post(f"{OWN_PASSKEYS}/options", own_passkeys.begin_creation)
     post(f"{OWN_PASSKEYS}/new", console.guarded(own_passkeys.create))
-    saved_views = SavedViewRoutes(services, console.sessions)
-    post(SAVED_VIEWS, console.guarded(saved_views.change))
+    own_views = SavedViewRoutes(services, console.sessions)
+    post(SAVED_VIEWS, console.guarded(own_views.change))
     sign_in = SignInRoutes(services, access_control, console.sessions)
     get(SIGN_IN, console.guarded(sign_in.show))
     post(SIGN_IN, console.guarded(sign_in.take))

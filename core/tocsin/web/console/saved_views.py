@@ -15,6 +15,8 @@ from tocsin.web.console.sessions import ConsoleSessions, SignedInUser
 from tocsin.web.context import ApiServices
 
 SAVED_VIEWS = "/incidents/views"
+SAVED, REMOVED = "view-saved", "view-removed"
+"""Keys of the messages about a view."""
 _INCIDENTS = "/incidents"
 _LONGEST_INPUT = 1_000
 
@@ -35,6 +37,7 @@ class SavedViewRoutes:
         filters = dict(parse_qsl(form.text("query")))
         await self._services.database.write(self._change, request, user, name, filters)
         place = URL(f"{_INCIDENTS}?{urlencode(filters)}" if filters else _INCIDENTS)
+        place = place.update_query(message=SAVED if filters else REMOVED)
         return web.Response(status=303, headers={"Location": str(place)})
 
     def _change(

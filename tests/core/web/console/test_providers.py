@@ -175,3 +175,13 @@ async def test_a_provider_is_disabled_for_a_while_and_enabled(person):
     assert "will be enabled on 2026-11-21 13:00:00 UTC" in html
     assert "<script>alert" not in await person.html("/providers")
     assert "Reads resume" in await person.submit("/providers", "/providers/edge/start")
+
+
+async def test_a_form_with_a_stop_that_is_refused_keeps_its_input(person):
+    [token] = set(re.findall(r'name="form_token" value="([^"]+)"', await person.html("/providers")))
+    form = {"duration": "PT4H", "until": "2020-01-01T00:00:00", "reason": "it floods us"}
+    response = await person.post("/providers/edge/stop", form_token=token, **form)
+    assert response.status == 422
+    shown = (await response.text()).partition('id="stop-edge" open')[2]
+    assert 'value="it floods us"' in shown
+    assert '<option value="PT4H" selected>' in shown

@@ -54,7 +54,7 @@ async def sign_in_as(api, principal: str, role: ConsoleRole = ConsoleRole.VIEWER
 
 async def test_a_view_is_there_in_every_browser_and_after_each_sign_in(api, person):
     assert await save(person, HOSTILE, "severity=High&columns=tags") == (
-        "/incidents?severity=High&columns=tags"
+        "/incidents?severity=High&columns=tags&message=view-saved"
     )
     other = Person(api)
     await other.sign_in()

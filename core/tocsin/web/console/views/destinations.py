@@ -211,8 +211,7 @@ ACTIONS = (
         handler=update_destination,
         page=_PAGE,
         body=read_stop,
-        message="Destination disabled. All of its deliveries are on hold until someone enables "
-        "the destination.",
+        message="Destination disabled. All of its deliveries are on hold.",
     ),
     ConsoleAction(
         path=f"{_PAGE}/start",

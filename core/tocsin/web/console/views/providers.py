@@ -36,6 +36,7 @@ async def show_providers(request: PageRequest) -> Mapping[str, Any]:
         "providers": [_with_reading(provider, proof) for provider in providers],
         "backfills": await request.ask(list_backfills, {}, limit="20", **cursor),
         "lengths": STOP_LENGTHS,
+        "stopping": request.path.get("provider"),
         "can_backfill": [provider["name"] for provider in providers if _reads_the_past(provider)],
     }
 
