@@ -17,6 +17,10 @@ _OVERLAPS = """nodes => {
   return boxes.flatMap((one, place) =>
     boxes.slice(0, place).filter(other => meet(one, other))).length;
 }"""
+_FOCUSABLE = """links => links.filter((link) => {
+  link.focus();
+  return link === document.activeElement;
+}).length"""
 
 
 async def test_nodes_are_arranged_moved_and_restored(window: Page):
@@ -41,6 +45,16 @@ async def test_nodes_are_arranged_moved_and_restored(window: Page):
     assert window.url.endswith(NEIGHBORHOOD)  # a movement is not a click
     await nodes.nth(1).click()
     await expect(window).not_to_have_url(NEIGHBORHOOD)
+
+
+async def test_nodes_that_are_hidden_by_their_time_cannot_take_the_focus(window: Page):
+    await window.goto(f"{NEIGHBORHOOD}&unfold=yes")
+    await window.get_by_label("First seen until").fill("0")
+    links = window.locator(".neighbors a")
+    focusable = await links.evaluate_all(_FOCUSABLE)
+    hidden = await window.locator(".neighbors .later:has(g.node)").count()
+    assert hidden > 0
+    assert focusable == await links.count() - hidden
 
 
 async def test_without_scripts_there_are_no_tools(window: Page):

@@ -153,7 +153,10 @@ function showUntil(time) {
     if (!isLater) shown.add(source).add(target);
   }
   const joined = new Set(diagram.links.flatMap(({ source, target }) => [source, target]));
-  for (const node of diagram.nodes) node.element.classList.toggle("later", joined.has(node) && !shown.has(node));
+  for (const node of diagram.nodes) {
+    const box = node.element.closest("a") ?? node.element; // a link to nothing visible would still take the focus
+    box.classList.toggle("later", joined.has(node) && !shown.has(node));
+  }
 }
 
 function enableSlider(slider, output) {
