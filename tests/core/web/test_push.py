@@ -222,6 +222,7 @@ async def test_a_push_to_a_stopped_provider_is_to_be_repeated_and_is_counted(api
     await api.services.inbox.flush()
     [row] = await api.services.database.read(list_coverage, PUSHED, 10)
     assert (row["stream"], row["outcome"], row["pages"]) == ("push", "stopped", 1)
+    await problem(await push(api, headers=WRONG), 401)
     await api.services.database.write(end_stop, *stop, "ana", clock.now())
     clock.advance(seconds=1)
     assert (await taken(await push(api)))["new"] == 1

@@ -55,9 +55,11 @@ async def push_incidents(call: RequestContext) -> Response:
     name = call.path["provider"]
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
+    with _count_refusals(call, name):
+        is_authentic = await _authenticate(call, name)
     await require_accepting(call, name, call.services.inbox.refuse)
     with _count_refusals(call, name):
-        result = await _receive(call, name)
+        result = await _receive(call, name, is_authentic=is_authentic)
     counts = result.counts
     return Response(
         {
@@ -102,8 +104,11 @@ def _count_refusals(call: RequestContext, name: str) -> Iterator[None]:
         raise
 
 
-async def _receive(call: RequestContext, name: str) -> PushResult:
-    """Store a push, or pass it to the intake; raises ProblemError if it is refused."""
+async def _authenticate(call: RequestContext, name: str) -> bool | None:
+    """Return whether the header shows that the provider knows the sender, None if it does not tell.
+
+    Raises ProblemError for an unknown sender.
+    """
     services, request = call.services, call.request
     await services.push_attempt_limits.require_allowed(request, name)
     require_json(request)
@@ -111,6 +116,12 @@ async def _receive(call: RequestContext, name: str) -> PushResult:
     is_authentic = services.inbox.is_authentic(name, request.headers)
     if is_authentic is False:
         raise await _reject(call, name)
+    return is_authentic
+
+
+async def _receive(call: RequestContext, name: str, *, is_authentic: bool | None) -> PushResult:
+    """Store a push, or pass it to the intake; raises ProblemError if it is refused."""
+    services, request = call.services, call.request
     address = None if is_authentic else address_key(services.addresses.find(request))
     limit = services.inbox.get_body_limit(name)
     async with services.push_bodies.receive(request, limit, address) as body:
