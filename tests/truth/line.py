@@ -37,7 +37,7 @@ class Line:
     async def cut(self, body: bytes, headers: dict[str, str]) -> None:
         """Send a request, and close the connection before it is answered."""
         task = asyncio.create_task(self.post(body, headers, lambda: task.cancel()))  # noqa: PLW0108
-        await asyncio.wait([task])
+        await asyncio.gather(task, return_exceptions=True)  # cut, or the node is gone
 
     def flood(self) -> None:
         """Use up all that the API takes at this moment."""
