@@ -92,12 +92,16 @@ def search_entities(
     """Return the entities with the name `text`, then those with such a part, then prefix matches.
 
     Each group is ordered by the number of incidents and the last sighting, 200 names at a time in
-    alphabetical order. Raises InvalidInputError for an empty or too long text.
+    alphabetical order. If nothing matches, looks up the spelling in which Tocsin stores the address
+    or domain `text`, such as `xn--bcher-kva.example` for `bücher.example`. Raises InvalidInputError
+    for an empty or too long text.
     """
-    beginning = _beginning(text)
-    conditions = [_n.name >= beginning, _n.name < after_every(beginning)]
-    if kinds is not None:
-        conditions.append(_n.kind.in_([kind.value for kind in kinds]))
+    beginning, *others = _beginnings(text)
+    conditions = _match(beginning, kinds)
+    for other in others:
+        if _has_any(connection, conditions):
+            break
+        beginning, conditions = other, _match(other, kinds)
     found = _load_names(connection, conditions, after)
     rows = _without_repeats(found[:RANKED_NAMES])
     if after is not None and after.kind:
@@ -113,13 +117,26 @@ def search_entities(
     )
 
 
-def _beginning(text: str) -> str:
+def _match(beginning: str, kinds: Sequence[EntityKind] | None) -> list[ColumnElement[bool]]:
+    conditions = [_n.name >= beginning, _n.name < after_every(beginning)]
+    if kinds is not None:
+        conditions.append(_n.kind.in_([kind.value for kind in kinds]))
+    return conditions
+
+
+def _has_any(connection: Connection, conditions: list[ColumnElement[bool]]) -> bool:
+    return connection.execute(select(1).where(*conditions).limit(1)).first() is not None
+
+
+def _beginnings(text: str) -> list[str]:
+    """Return the beginning of a matching name as it is written, then as Tocsin may spell it."""
     folded = tokens.fold_text(text).strip().replace("\0", "")
     if not folded:
         raise InvalidInputError("q: enter a value to look up, such as 192.0.2.1 or evil.example.")
     if len(text) > MAX_LOOKUP:
         raise InvalidInputError(f"q: enter at most {MAX_LOOKUP} characters.")
-    return folded[:NAME_LENGTH]
+    spelled = (Entity(kind, folded).value for kind in (EntityKind.IP, EntityKind.DOMAIN))
+    return list(dict.fromkeys(name[:NAME_LENGTH] for name in (folded, *spelled) if name))
 
 
 def _load_names(

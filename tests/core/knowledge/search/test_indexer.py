@@ -268,6 +268,8 @@ async def test_entities_are_found_exactly_then_by_their_beginning_then_by_their_
         Entity(EntityKind.USER, "Evil.Example.Corp"),
         Entity(EntityKind.FILE, "C:\\Temp\\evil.exe"),
         Entity(EntityKind.USER, "CORP\\ana"),
+        Entity(EntityKind.DOMAIN, "bücher.example"),
+        Entity(EntityKind.IP, "2001:db8::7"),
     ]
     await store(
         database,
@@ -291,7 +293,11 @@ async def test_entities_are_found_exactly_then_by_their_beginning_then_by_their_
     assert await values("evil.exe") == ["C:\\Temp\\evil.exe"]
     assert await values("ana") == ["CORP\\ana"]
     assert await values("evil[.]example", kinds=[EntityKind.EMAIL]) == ["x@evil.example"]
+    assert await values("BÜCHER.example") == ["xn--bcher-kva.example"]
+    assert await values("evil.exe.") == ["C:\\Temp\\evil.exe"]
+    assert await values("2001:0DB8:0::7") == ["2001:db8::7"]
     assert await values("nothing") == []
+    assert await values("...") == []
 
 
 async def test_pages_of_entities_follow_each_other_without_gap_or_double(database, indexer):
