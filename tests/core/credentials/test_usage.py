@@ -142,8 +142,8 @@ async def test_it_is_written_once_a_minute(database, clock, usage):
     waiting = Waiting()
     usage = Usage(database, waiting)
     running = asyncio.create_task(usage.run())
-    usage.record("key", KEY)
     await until(lambda: waiting.slept == 1)
+    usage.record("key", KEY)
     assert await last_used(database) == [None, None, None]
     minutes.release()
     await until(lambda: waiting.slept == 2)
