@@ -59,7 +59,7 @@ from tocsin.delivery.history.repository import (
     summarize_attempt,
 )
 from tocsin.delivery.history.retention import remove_events, remove_month, remove_strays
-from tocsin.delivery.metrics.gauges import read_backlogs
+from tocsin.delivery.metrics.gauges import DeliveryBacklog, read_backlogs
 from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.requeue import (
@@ -121,6 +121,7 @@ __all__ = [
     "STATUS_COLUMNS",
     "ChannelFactory",
     "ChannelOffer",
+    "DeliveryBacklog",
     "DeliveryFilter",
     "DeliveryMetrics",
     "DeliveryQueue",

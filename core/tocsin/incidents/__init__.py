@@ -90,6 +90,7 @@ from tocsin.incidents.sync import (
     ProviderSync,
     describe_providers,
     list_providers,
+    load_statuses,
 )
 from tocsin.incidents.trend import HourlyCount, count_by_hour
 from tocsin.incidents.triage import (
@@ -198,6 +199,7 @@ __all__ = [
     "load_quarantined",
     "load_quarantined_row",
     "load_read_until",
+    "load_statuses",
     "lock_incident",
     "lock_incidents",
     "plan_retry",

@@ -9,11 +9,13 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+import asyncpg
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, insert
 from typer.testing import CliRunner
 
 from certificates import Authority
+from delivery_rows import add_delivery
 from tocsin.cli import app
 from tocsin.clock import SystemClock
 from tocsin.errors import OperatorError
@@ -21,7 +23,7 @@ from tocsin.node import apply_file
 from tocsin.registry import load_configuration
 from tocsin.settings import NodeRole
 from tocsin.store import record_heartbeat
-from tocsin.store.tables import sequences
+from tocsin.store.tables import providers, sequences
 
 SECRETS = {
     "file": "whsec_" + "QUJD" * 10,
@@ -115,6 +117,47 @@ async def test_the_disk_of_the_archive_is_examined(run, environment, tmp_path):
     out = (await run("doctor"))[1]
     assert "/ (archive in [retention]: /not-created-yet/archive): " in out
     assert "TOCSIN_ARCHIVE_DIR" not in out
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_database_that_accepts_no_writes_hides_no_other_finding(run, migrated_url):
+    outside = await asyncpg.connect(migrated_url.render_as_string(hide_password=False))
+    await outside.execute("SET default_transaction_read_only = off")
+    name = migrated_url.database
+    await outside.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    try:
+        status, out = await run("doctor", "--json")
+    finally:
+        await outside.execute(f'ALTER DATABASE "{name}" RESET ALL')
+        await outside.close()
+    findings = json.loads(out)
+    assert status == 1
+    fault = next(each for each in findings if each["area"] == "database")
+    assert fault["found"].startswith("database read-only: cannot execute")
+    assert "docs/operators/alerts.md#tocsindatabaseaway" in fault["remedy"]
+    assert {"disk", "work", "destinations", "certificates"} <= {each["area"] for each in findings}
+
+
+async def test_failing_reads_and_deliveries_on_hold_are_found(run, database, tmp_path):
+    now = SystemClock().now()
+    file = tmp_path / "plugins.toml"
+    edge = "[providers.edge]\nplugin = 'suricata'\npath = 'eve.json'\n"
+    file.write_text(file.read_text().replace('["webhook"]', '["suricata", "webhook"]') + edge)
+    reads = {"name": "edge", "plugin": "suricata", "read_at": now, "failures": 4}
+    failure = {"outcome": "later", "reason": "eve.json: Permission denied"}
+    lease = {"leased_until": now + timedelta(minutes=1), "poll_ms": 5000}
+    await database.write(
+        lambda connection: connection.execute(insert(providers).values(**reads, **failure, **lease))
+    )
+    await database.write(add_delivery, "on_hold", to="desk")
+    problems = [
+        each["found"]
+        for each in json.loads((await run("doctor", "--json"))[1])
+        if each["severity"] == "problem"
+    ]
+    reason = "(later: eve.json: Permission denied)"
+    assert f"providers.edge: failed reads in a row: 4 {reason}" in problems
+    assert "destinations.desk: deliveries on hold: 1" in problems
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

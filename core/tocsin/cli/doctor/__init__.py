@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 import typer
 
-from tocsin.cli.doctor.database import examine_database, examine_database_clock
+from tocsin.cli.doctor.database import add_fault, examine_database, examine_database_clock
 from tocsin.cli.doctor.findings import Area, Finding, Severity
 from tocsin.cli.doctor.intake import examine_intake
 from tocsin.cli.doctor.machine import examine_clock, examine_disks, examine_files
@@ -38,7 +38,7 @@ from tocsin.fields import PluginSettings
 from tocsin.logs import configure_logs
 from tocsin.registry import Configuration, PluginFactory, check_configuration
 from tocsin.settings import Settings, load_settings
-from tocsin.store import Database, is_sqlite, open_database, parse_urls, sqlite_file
+from tocsin.store import Database, find_fault, is_sqlite, open_database, parse_urls, sqlite_file
 from tocsin.tracing import find_missing
 
 Tables = Sequence[tuple[str, PluginSettings]]
@@ -171,6 +171,11 @@ async def _examine_database(
         return await _examine_destinations(settings, configuration, database, begin("destinations"))
     except OperatorError as error:
         area.fail(str(error), "see /readyz and the service log for the cause")
+        return []
+    except Exception as error:
+        if find_fault(error) is None:
+            raise
+        add_fault(area, error)
         return []
     finally:
         await database.close()

@@ -24,8 +24,11 @@ from tocsin.store import (
     Database,
     HeadFile,
     check_schema,
+    describe_fault,
     describe_offset,
+    find_fault,
     find_missing_limits,
+    find_node_roles,
     identify_location,
     measure_offset,
     parse_url,
@@ -45,8 +48,14 @@ SELECT has_schema_privilege(current_schema(), 'CREATE')
     OR NOT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = 'incidents'::regclass
 """
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
-_NEEDED = 40
-"""Connections that a node and local commands can need."""
+_NEEDED = 17
+"""Connections that each node can need."""
+_NEEDED_BY_OTHERS = 10
+"""Connections that commands and backups can need."""
+_FOREIGN_SESSIONS = """
+SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
+    AND (datname <> current_database() OR usename <> current_user)
+"""
 
 
 async def examine_database(area: Area, settings: Settings, database: Database) -> bool:
@@ -67,8 +76,10 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
     )
     try:
         await require_writable(database)
-    except OperatorError as error:
-        area.fail(str(error), "see /readyz and the service log for the cause")
+    except Exception as error:
+        if find_fault(error) is None:
+            raise
+        add_fault(area, error)
     await database.read(_examine_keys, area, vault)
     for anomaly in await database.read(load_rollbacks, file):
         area.fail(anomaly["detail"], "see docs/operators/accounting.md#database-rollback")
@@ -81,6 +92,12 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
     for found, remedy in await database.read(lambda connection: list(_examine_server(connection))):
         area.warn(found, remedy)
     return True
+
+
+def add_fault(area: Area, error: Exception) -> None:
+    """Add a fault of the database, with the advice that the service logs."""
+    found, _, remedy = str(describe_fault(error)).partition("; ")
+    area.fail(found, f"{remedy}; see docs/operators/alerts.md#tocsindatabaseaway")
 
 
 def _examine_keys(connection: Connection, area: Area, vault: Vault) -> None:
@@ -120,12 +137,14 @@ def _examine_server(connection: Connection) -> Iterator[tuple[str, str]]:
                 f"{name} is off: {why}",
                 f"run `ALTER SYSTEM SET {name} = on`, then reload PostgreSQL",
             )
-    used = connection.scalar(text("SELECT count(*) FROM pg_stat_activity")) or 0
-    most = int(current.get("max_connections", 0))
-    if most - used < _NEEDED:
+    most = int(current["max_connections"]) - int(current["superuser_reserved_connections"])
+    left = most - (connection.scalar(text(_FOREIGN_SESSIONS)) or 0)
+    nodes = max(1, len(find_node_roles(connection, SystemClock().now())))
+    if left < (needed := nodes * _NEEDED + _NEEDED_BY_OTHERS):
+        found = f"other programs leave {left} of {most} connections, but Tocsin can need {needed}"
         yield (
-            f"only {most - used} of {most} connections are free, but a node can need {_NEEDED}",
-            "increase `max_connections` in PostgreSQL",
+            f"{found} (running nodes: {nodes})",
+            f"increase `max_connections` in PostgreSQL by at least {needed - left}",
         )
     missing = [name for name in metadata.tables if not _has_access(connection, name)]
     if missing:

@@ -14,6 +14,7 @@ from tocsin.cli.emergency_stops import describe_remedy
 from tocsin.clock import isoformat
 from tocsin.delivery import (
     ChannelFactory,
+    DeliveryBacklog,
     Destination,
     DestinationState,
     find_routing_hold,
@@ -22,7 +23,7 @@ from tocsin.delivery import (
 )
 from tocsin.errors import OperatorError
 from tocsin.fields import PluginSettings
-from tocsin.incidents import load_read_until
+from tocsin.incidents import load_read_until, load_statuses
 from tocsin.knowledge import count_unindexed
 from tocsin.registry import Configuration, RetentionSettings
 from tocsin.retention import (
@@ -63,14 +64,21 @@ def examine_work(
     for kind in StopKind:
         for name, stop in load_stops(connection, kind, now).items():
             area.warn(f"{kind}s.{name}: disabled {stop.describe()}", describe_remedy(kind, name))
-    until = load_read_until(connection)
+    until, statuses = load_read_until(connection), load_statuses(connection, now)
     for provider in configuration.providers:
+        status = statuses.get(provider.name)
+        if status is not None and status["state"] == "failing":
+            area.fail(
+                f"providers.{provider.name}: failed reads in a row: {status['failures']} "
+                f"({status['outcome']}: {status['reason']})",
+                "see docs/operators/sync.md#failed-reads",
+            )
         _examine_provider(area, provider.name, until.get(provider.name), now)
     for path, reason in find_degraded_plugins(connection, now).items():
         area.warn(
             f"{path} is degraded: {reason}",
-            "report the problem to the plugin's author; see "
-            "docs/operators/diagnose.md#degraded-plugins",
+            "to see quarantined records, run `tocsin quarantine`; report a defect of the plugin to "
+            "its author; see docs/operators/diagnose.md#degraded-plugins",
         )
     unindexed = count_unindexed(connection)
     found = f"incident changes not yet in the search index: {unindexed}"
@@ -145,7 +153,7 @@ def examine_destinations(
     """Find destinations that cannot receive events; return the settings of the others."""
     usable: list[tuple[str, PluginSettings]] = []
     backlogs, _ = read_backlogs(connection, now)
-    waiting = {backlog.destination: backlog.oldest for backlog in backlogs}
+    waiting = {backlog.destination: backlog for backlog in backlogs}
     for destination in load_destinations(connection):
         _examine_state(area, destination, waiting.get(destination.name), now)
         if not destination.is_served:
@@ -167,15 +175,21 @@ def examine_destinations(
 
 
 def _examine_state(
-    area: Area, destination: Destination, oldest: datetime | None, now: datetime
+    area: Area, destination: Destination, backlog: DeliveryBacklog | None, now: datetime
 ) -> None:
-    name = f"destinations.{destination.name}"
+    name, oldest = f"destinations.{destination.name}", backlog.oldest if backlog else None
     if destination.state is DestinationState.PAUSED:
         remedy = f"run `tocsin destinations test {destination.name}`"
         area.fail(f"{name}: paused after repeated failures", remedy)
     elif destination.state is DestinationState.DISABLED and oldest is not None:
         area.warn(
             f"{name}: disabled, but deliveries are waiting", "enable or delete the destination"
+        )
+    elif backlog is not None and (on_hold := backlog.depth["on_hold"]):
+        area.fail(
+            f"{name}: deliveries on hold: {on_hold}",
+            "to see the reason, run `tocsin deliveries list --state on_hold --destination "
+            f"{destination.name}`",
         )
     elif oldest is not None and now - oldest > _LATE:
         minutes = (now - oldest) // timedelta(minutes=1)

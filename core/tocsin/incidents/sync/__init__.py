@@ -6,6 +6,7 @@ from tocsin.incidents.sync.status import (
     ProviderFacts,
     describe_providers,
     list_providers,
+    load_statuses,
 )
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "ProviderSync",
     "describe_providers",
     "list_providers",
+    "load_statuses",
 ]
