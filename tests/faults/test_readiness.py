@@ -9,13 +9,17 @@ import os
 import sqlite3
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import aiohttp
 import asyncpg
 import pytest
-from sqlalchemy import URL
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import DBAPIError
 
 from end_to_end.service import Service, until
+from tocsin.store import DatabaseFault, DatabaseProbe, open_database, probe, require_writable
+from tocsin.store.probe import write_as_intake
 
 from .test_silent_nodes import silent_node
 
@@ -96,19 +100,27 @@ async def test_a_locked_file(readiness, migrated_url):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A disk of three mebibytes; making one takes the rights of root."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("only root may mount a small disk")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+def mount_disk():
+    """Mount a small disk that belongs to a user; making one takes the rights of root."""
+    with contextlib.ExitStack() as stack:
+
+        def mount(size: str, user: int) -> Path:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="tocsin-disk-")))
+            folder.chmod(0o755)
+            options = f"size={size},uid={user},mode=700"
+            command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+            is_root = os.geteuid() == 0
+            if not is_root or subprocess.run(command, check=False, capture_output=True).returncode:
+                pytest.skip("only root may mount a small disk")
+            stack.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True)
+            return folder
+
+        yield mount
 
 
 @pytest.mark.full  # fills a disk; the class of its error is tried in tests/core/web
-async def test_a_full_disk(tmp_path, small_disk, receiver, sensor):
+async def test_a_full_disk(tmp_path, mount_disk, receiver, sensor):
+    small_disk = mount_disk("3m", os.geteuid())
     url = URL.create("sqlite", database=str(small_disk / "tocsin.db"))
     service = Service(tmp_path, url, receiver.destination(retry_schedule=["100ms"] * 3))
     await service.start()
@@ -126,6 +138,38 @@ async def test_a_full_disk(tmp_path, small_disk, receiver, sensor):
         assert response.status == 503
     finally:
         await service.kill()
+
+
+@pytest.fixture
+def small_database(postgres, migrated, mount_disk):
+    """A database on a disk of its own: the folder of the disk, and the URL."""
+    folder = mount_disk("80m", postgres.unprivileged.get("user", os.geteuid()))
+    postgres.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+    postgres.execute(f'CREATE DATABASE small TEMPLATE "{migrated}" TABLESPACE small')
+    yield folder, postgres.dsn("small")
+    postgres.drop("small")
+    postgres.execute("DROP TABLESPACE small")
+
+
+@pytest.mark.full  # fills a disk
+async def test_a_full_disk_of_postgresql(small_database, monkeypatch):
+    """Rows can still be updated, but none can be added."""
+    monkeypatch.setattr(probe, "PROBE_INTERVAL", 0.0)
+    folder, url = small_database
+    database = open_database(make_url(url))
+    probing = DatabaseProbe(database)
+    assert await probing.check() is None
+    with contextlib.suppress(OSError):
+        (folder / "other").write_bytes(bytes(80 * 2**20))
+    await database.write(write_as_intake)
+    probing._tests_space_at = 0.0  # it tests the disk once a minute
+    for _ in range(2):
+        assert await probing.check() is DatabaseFault.FULL
+    with pytest.raises(DBAPIError, match="No space left on device"):
+        await require_writable(database)
+    (folder / "other").unlink()
+    assert await probing.check() is None
+    await database.close()
 
 
 @pytest.mark.full  # starts a service to damage its file

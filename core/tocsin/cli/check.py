@@ -48,13 +48,16 @@ from tocsin.store import (
     Database,
     HeadFile,
     check_schema,
+    describe_fault,
     describe_offset,
+    find_fault,
     find_missing_limits,
     identify_location,
     is_sqlite,
     measure_offset,
     open_database,
     parse_urls,
+    require_writable,
     sqlite_file,
 )
 from tocsin.tracing import describe_endpoint, find_missing
@@ -183,6 +186,7 @@ async def _check_database(
         await check_schema(database)
         vault = await open_proven_vault(settings, database)
         report.note("database", "the schema is up to date, and the encryption key is valid")
+        await _report_writability(database, report)
         missing = await database.read(find_missing_limits)
         if not (is_sqlite(url) or missing):
             report.note("database", "all session limits are in effect")
@@ -208,6 +212,16 @@ async def _check_database(
         report.fail("database", str(error))
     finally:
         await database.close()
+
+
+async def _report_writability(database: Database, report: CheckReport) -> None:
+    """Report a fault that keeps the database from accepting writes."""
+    try:
+        await require_writable(database)
+    except Exception as error:
+        if find_fault(error) is None:
+            raise
+        report.fail("database", str(describe_fault(error)))
 
 
 async def _report_partitions(database: Database, report: CheckReport) -> None:

@@ -20,6 +20,7 @@ PROBE_INTERVAL = 1.0
 """How many seconds a result is shared, so that callers cannot make the probe expensive."""
 PATIENCE = 5.0
 """How many seconds a write can take before it counts as failed."""
+_SPACE_INTERVAL = 60.0  # seconds between tests of the disk, each of which writes half a mebibyte
 _LOCK_SECONDS = 4  # for the server to name the lock as the cause before our patience ends
 _log = structlog.get_logger()
 
@@ -43,6 +44,7 @@ class DatabaseProbe:
         self._identity: str | None = None
         self._found: tuple[DatabaseFault, str] | None = None
         self._logged: DatabaseFault | None = None
+        self._tests_space_at = monotonic()
 
     async def check(self) -> DatabaseFault | None:
         """Return the fault that keeps the database from accepting writes, None if it accepts them.
@@ -76,11 +78,18 @@ class DatabaseProbe:
             self._database.check_identity()
             await check_schema(self._database)
             await self._database.write(self._write)
+            await self._test_space()
         except Exception as error:  # noqa: BLE001 - whatever fails, nothing can be stored
             is_outdated = isinstance(error, OperatorError)
             otherwise = DatabaseFault.SCHEMA if is_outdated else DatabaseFault.UNREACHABLE
             return find_fault(error) or otherwise, str(getattr(error, "orig", None) or error)
         return None
+
+    async def _test_space(self) -> None:
+        """Test the disk once a minute, and each time while it is full."""
+        if self._monotonic() >= self._tests_space_at:
+            await self._database.write(write_to_disk)
+            self._tests_space_at = self._monotonic() + _SPACE_INTERVAL
 
     def _write(self, connection: Connection) -> None:
         found = _identify_server(connection)
@@ -108,6 +117,7 @@ async def require_writable(database: Database) -> None:
     try:
         async with asyncio.timeout(PATIENCE):
             await database.write(write_as_intake)
+            await database.write(write_to_disk)
     except TimeoutError:
         reason = f"a write did not finish within {PATIENCE:g} seconds"
         raise DatabaseFailure(reason, DatabaseFault.TIMED_OUT) from None
@@ -126,6 +136,17 @@ def write_as_intake(connection: Connection) -> None:
         [key] = table.primary_key
         connection.execute(select(table).order_by(key.desc()).limit(1)).all()
     allot_numbers(connection, INCIDENT_CHANGE, 0)
+
+
+def write_to_disk(connection: Connection) -> None:
+    """Write a temporary file to the disk of a PostgreSQL database; it fails if the disk is full.
+
+    Updates of existing rows need no room, so they succeed when new rows cannot be stored any more.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL work_mem = '64kB'"))
+        connection.execute(text("SET LOCAL temp_tablespaces = ''"))
+        connection.execute(text("SELECT count(*) FROM generate_series(1, 32768)"))
 
 
 def _identify_server(connection: Connection) -> str:
