@@ -184,10 +184,20 @@ def _describe_bound(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
         return ""
     name, word = _BOUNDS[detail["type"]]
     field = _sibling_fields(detail["loc"], model).get(str(detail["loc"][-1]))
-    for mark in field.metadata if field else ():
+    for mark in _iter_marks(field):
         if isinstance(bound := getattr(mark, name, None), timedelta):
             return f"use at {word} {format_duration(bound)}"
     return ""
+
+
+def _iter_marks(field: FieldInfo | None) -> Iterator[object]:
+    """Yield what annotates a field or a member of its union, such as in `Days | None`."""
+    if field is None:
+        return
+    yield from field.metadata
+    for member in get_args(field.annotation):
+        for mark in getattr(member, "__metadata__", ()):
+            yield from mark.metadata if isinstance(mark, FieldInfo) else (mark,)
 
 
 def _describe_pattern(detail: Mapping[str, Any], model: type[BaseModel]) -> str:

@@ -114,6 +114,7 @@ class Written(BaseModel):
     )
     window: timedelta = Field(default=timedelta(1), le=timedelta(days=1))
     pause: Annotated[Duration | None, Field(default=None, ge=timedelta(seconds=30))]
+    keep: Annotated[Duration, Field(ge=timedelta(days=32))] | None = None
     shades: Mapping[str, Colour | Literal["none"]] = {}
 
 
@@ -127,6 +128,7 @@ class Written(BaseModel):
         ({"plain": "\0"}, r"plain: found '\x00'; remove the NUL character"),
         ({"names": []}, "names: found an empty list; add at least one item"),
         ({"pause": "5s"}, "pause: found '5s'; use at least 30s"),
+        ({"keep": "10d"}, "keep: found '10d'; use at least 32d"),
         (
             {"shades": {"wall": "non"}},
             "shades.wall: found 'non'; use one of: 'red', 'green' or 'none'; did you mean 'none'?",

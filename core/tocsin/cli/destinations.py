@@ -109,9 +109,9 @@ def resume(
 ) -> None:
     """Resume a destination that Tocsin paused or disabled.
 
-    Also sends the destination's deliveries that are on hold, even if the destination is active. In
-    the output, `released` is the number of these deliveries. To enable a destination that was
-    disabled manually, run `tocsin destinations enable` instead.
+    Also sends the destination's deliveries that are on hold or wait for their next attempt, even
+    if the destination is active. In the output, `released` is the number of these deliveries. To
+    enable a destination that was disabled manually, run `tocsin destinations enable` instead.
     """
     path = admin_path("destinations", name, "resume")
     record = run_on_api(url, token, lambda api: api.call("POST", path))

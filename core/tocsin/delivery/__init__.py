@@ -64,7 +64,6 @@ from tocsin.delivery.metrics.meters import DeliveryMetrics
 from tocsin.delivery.queue.queue import HEARTBEAT, DeliveryQueue
 from tocsin.delivery.queue.requeue import (
     expire_deliveries,
-    release_on_hold,
     requeue_destination,
     requeue_on_hold,
     requeue_pending,
@@ -185,7 +184,6 @@ __all__ = [
     "read_backlogs",
     "record_application",
     "release_missed_events",
-    "release_on_hold",
     "release_restored_deliveries",
     "remove_events",
     "remove_month",

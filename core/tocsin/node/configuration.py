@@ -63,7 +63,7 @@ async def settle_configuration(
         _log.warning(
             "configuration drift",
             drift=drift,
-            advice="run `tocsin apply` to apply plugins.toml",
+            advice="run `tocsin apply` to apply plugins.toml, or reload the node if that was done",
         )
     return drift
 

@@ -627,7 +627,15 @@ async def test_deliveries_on_hold_are_released_even_where_the_destination_is_act
     assert states == ["pending"] * 3
     [entry] = [e for e in await admin.audited() if e["action"] == "destination.resume"]
     assert entry["details"] == {"reason": None, "released": 3}
-    assert (await admin.ask("POST", f"{DESTINATIONS}/soar/resume"))["released"] == 0
+
+
+async def test_resuming_an_active_destination_retries_what_waits_for_its_next_attempt(api, admin):
+    await from_file(api)
+    due_at, now = api.services.clock.now() + timedelta(hours=10), api.services.clock.now()
+    await api.services.database.write(add_delivery, "pending", to="soar", due_at=due_at)
+    assert (await admin.ask("POST", f"{DESTINATIONS}/soar/resume"))["released"] == 1
+    read = api.services.database.read
+    assert await read(lambda c: c.scalars(select(deliveries.c.due_at)).one()) == now
 
 
 @pytest.mark.parametrize("reason", [StopReason.MANUAL, StopReason.REMOVED])

@@ -62,14 +62,6 @@ def requeue_after_outage(connection: Connection, destination: str, now: datetime
     return moved
 
 
-def release_on_hold(connection: Connection, destination: str, now: datetime) -> int:
-    """Make a destination's deliveries on hold due, and return their number."""
-    at_destination = deliveries.c.destination == destination
-    moved = _requeue_matching(connection, _IS_RETRIED & at_destination, now)
-    announce(connection, queue_topic(destination))
-    return moved
-
-
 def requeue_on_hold(connection: Connection, now: datetime) -> int:
     """Make all deliveries on hold due, except for restored ones, and return their number."""
     return _requeue_matching(connection, _IS_RETRIED, now)

@@ -171,14 +171,13 @@ def resume_destination(connection: Connection, call: RequestContext) -> Response
     """Resume a destination that Tocsin paused or disabled, send its held deliveries, and return it.
 
     An active destination can also have deliveries on hold, for example because a permission was
-    missing.
+    missing. Deliveries that wait for their next attempt are sent too.
     """
     destination = find_living(connection, call, lock=True)
     if destination.reason in _NOT_RESUMED:
         raise DESTINATION_NOT_RESUMABLE.error(reason=_NOT_RESUMED[destination.reason])
     now, is_active = call.services.clock.now(), destination.state is DestinationState.ACTIVE
-    release = delivery.release_on_hold if is_active else delivery.requeue_destination
-    released = release(connection, destination.name, now)
+    released = delivery.requeue_destination(connection, destination.name, now)
     if not is_active:
         resumed = delivery.resume_destination(connection, destination, now)
     elif released:

@@ -196,7 +196,7 @@ class ResumedDestination(DestinationItem):
 
     EXAMPLE: ClassVar[dict[str, Json]] = {"released": 3}
 
-    released: int = Field(description="Number of deliveries that are no longer on hold.")
+    released: int = Field(description="Number of deliveries that are now due.")
 
 
 class DestinationList(ResponseModel):
