@@ -65,12 +65,7 @@ class RefusedPushes:
 
     async def run(self) -> NoReturn:
         """Record what is counted until cancelled; call `flush` afterwards for the rest."""
-
-        async def step() -> None:
-            await self.flush()
-            await self._clock.sleep(INTERVAL)
-
-        await run_forever(step, self._clock, "refused push recorder")
+        await run_forever(self.flush, self._clock, "refused push recorder", pause=INTERVAL)
 
     async def flush(self) -> None:
         """Log and record all counts; after an error they are kept."""

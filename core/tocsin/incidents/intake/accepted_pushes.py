@@ -71,12 +71,7 @@ class AcceptedPushes:
 
     async def run(self) -> NoReturn:
         """Record what is noted until cancelled; call `flush` afterwards for the rest."""
-
-        async def step() -> None:
-            await self.flush()
-            await self._clock.sleep(INTERVAL)
-
-        await run_forever(step, self._clock, "accepted push recorder")
+        await run_forever(self.flush, self._clock, "accepted push recorder", pause=INTERVAL)
 
     async def flush(self) -> None:
         """Record all notes; after an error they are kept."""
