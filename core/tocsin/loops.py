@@ -88,7 +88,8 @@ class Heartbeats:
         After a gap the process as a whole was frozen, and every loop begins again.
         """
         now = self._monotonic()
-        if now - self._ticked_at > SILENCE.total_seconds() / 2:
+        if (gap := now - self._ticked_at) > SILENCE.total_seconds() / 2:
+            _log.warning("node was frozen", seconds=round(gap))
             for heartbeat in self._running:
                 heartbeat.beat()
         self._ticked_at = now

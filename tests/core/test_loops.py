@@ -102,10 +102,13 @@ async def test_loops_of_a_process_that_was_frozen_are_not_stalled():
     now = 0
     heartbeats = Heartbeats(lambda: now)
     heartbeats.add("routing", SILENCE)
-    for moment in (5, 10, 200, 210, 220, 229):
-        now = moment
-        heartbeats.tick()
-        assert heartbeats.find_stalled() == []
+    with structlog.testing.capture_logs() as logs:
+        for moment in (5, 10, 200, 210, 220, 229):
+            now = moment
+            heartbeats.tick()
+            assert heartbeats.find_stalled() == []
+    [frozen] = logs
+    assert (frozen["event"], frozen["seconds"]) == ("node was frozen", 190)
     now = 231
     assert heartbeats.find_stalled() == ["routing"]
 

@@ -178,7 +178,7 @@ def _judge(area: Area, place: str, certificate: x509.Certificate, now: datetime)
     elif end < now + EXPIRY:
         area.warn(f"{place}: the certificate expires on {isoformat(end)}", "renew the certificate")
     else:
-        area.note(f"{place}: the certificate is valid until {isoformat(end)}")
+        area.note(f"{place}: the certificate expires on {isoformat(end)}")
 
 
 def _load(path: Path) -> list[x509.Certificate]:
