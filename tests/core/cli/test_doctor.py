@@ -11,7 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from sqlalchemy import delete, insert
+from sqlalchemy import delete, insert, update
 from typer.testing import CliRunner
 
 from certificates import Authority
@@ -23,7 +23,7 @@ from tocsin.node import apply_file
 from tocsin.registry import load_configuration
 from tocsin.settings import NodeRole
 from tocsin.store import record_heartbeat
-from tocsin.store.tables import providers, sequences
+from tocsin.store.tables import destinations, providers, sequences
 
 SECRETS = {
     "file": "whsec_" + "QUJD" * 10,
@@ -150,6 +150,10 @@ async def test_failing_reads_and_deliveries_on_hold_are_found(run, database, tmp
         lambda connection: connection.execute(insert(providers).values(**reads, **failure, **lease))
     )
     await database.write(add_delivery, "on_hold", to="desk")
+    await database.write(add_delivery, "pending", to="soc")
+    gone = update(destinations).where(destinations.c.name == "soc")
+    gone = gone.values(state="disabled", reason="gone")
+    await database.write(lambda connection: connection.execute(gone).close())
     problems = [
         each["found"]
         for each in json.loads((await run("doctor", "--json"))[1])
@@ -158,6 +162,7 @@ async def test_failing_reads_and_deliveries_on_hold_are_found(run, database, tmp
     reason = "(later: eve.json: Permission denied)"
     assert f"providers.edge: failed reads in a row: 4 {reason}" in problems
     assert "destinations.desk: deliveries on hold: 1" in problems
+    assert "destinations.soc: disabled (gone), but deliveries are waiting" in problems
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)

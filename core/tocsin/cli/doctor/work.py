@@ -17,6 +17,7 @@ from tocsin.delivery import (
     DeliveryBacklog,
     Destination,
     DestinationState,
+    StopReason,
     find_routing_hold,
     load_destinations,
     read_backlogs,
@@ -182,8 +183,11 @@ def _examine_state(
         remedy = f"run `tocsin destinations test {destination.name}`"
         area.fail(f"{name}: paused after repeated failures", remedy)
     elif destination.state is DestinationState.DISABLED and oldest is not None:
-        area.warn(
-            f"{name}: disabled, but deliveries are waiting", "enable or delete the destination"
+        report = area.warn if destination.reason is StopReason.MANUAL else area.fail
+        report(
+            f"{name}: disabled ({destination.reason}), but deliveries are waiting",
+            f"for the reason, run `tocsin destinations show {destination.name}`; see "
+            "docs/operators/destinations.md#circuit-breaker",
         )
     elif backlog is not None and (on_hold := backlog.depth["on_hold"]):
         area.fail(
