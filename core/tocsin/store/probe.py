@@ -22,6 +22,11 @@ PATIENCE = 5.0
 """How many seconds a write can take before it counts as failed."""
 _SPACE_INTERVAL = 60.0  # seconds between tests of the disk, each of which writes half a mebibyte
 _LOCK_SECONDS = 4  # for the server to name the lock as the cause before our patience ends
+_WRITE_TO_DISK = text("""
+SELECT count(*) FROM generate_series(1, 32768)
+WHERE pg_size_bytes(current_setting('temp_file_limit')) NOT BETWEEN 0 AND 1048575
+""")
+"""Needs more memory than `work_mem` allows, and is not run if the limit is less than it needs."""
 _log = structlog.get_logger()
 
 
@@ -142,11 +147,12 @@ def write_to_disk(connection: Connection) -> None:
     """Write a temporary file to the disk of a PostgreSQL database; it fails if the disk is full.
 
     Updates of existing rows need no room, so they succeed when new rows cannot be stored any more.
+    Writes nothing if the server limits temporary files to less than this one.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET LOCAL work_mem = '64kB'"))
         connection.execute(text("SET LOCAL temp_tablespaces = ''"))
-        connection.execute(text("SELECT count(*) FROM generate_series(1, 32768)"))
+        connection.execute(_WRITE_TO_DISK)
 
 
 def _identify_server(connection: Connection) -> str:

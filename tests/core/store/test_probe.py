@@ -9,7 +9,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from tocsin.store import (
     INCIDENT_NUMBER,
@@ -72,6 +72,15 @@ async def test_a_table_that_is_locked_is_a_fault(
         assert await check_hastily(probing) is DatabaseFault.TIMED_OUT
     await recover(probing)
     await outside.close()
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+async def test_a_limit_of_temporary_files_is_no_fault(database):
+    def write(connection: Connection) -> None:
+        connection.execute(text("SET LOCAL temp_file_limit = '64kB'"))
+        probe.write_to_disk(connection)
+
+    await database.write(write)
 
 
 async def test_the_number_of_the_next_incident_that_is_locked_is_a_fault(
