@@ -98,7 +98,7 @@ def test_rules_are_alerts():
     ]
     assert alerts == [
         ("4711:100405", "Excessive Denies", "Excessive Denies", Severity.HIGH),
-        ("4711:7", "Rule 7", "7", Severity.HIGH),
+        ("4711:7", "Rule 7", None, Severity.HIGH),
     ]
 
 

@@ -69,7 +69,7 @@ def build_incident(record: dict[str, Any], lookups: OffenseLookups, console: str
                 title=lookups.rule(rule) or f"Rule {number(rule, 'id')}",
                 severity=severity or Severity.MEDIUM,
                 occurred_at=occurred_at,
-                rule=lookups.rule(rule) or str(number(rule, "id")),
+                rule=lookups.rule(rule),
                 record=record,
             )
             for rule in children(record, "rules")

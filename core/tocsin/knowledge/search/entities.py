@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from sqlalchemy import (
     Select,
     and_,
     func,
+    or_,
     select,
     tuple_,
 )
@@ -92,21 +93,20 @@ def search_entities(
     """Return the entities with the name `text`, then those with such a part, then prefix matches.
 
     Each group is ordered by the number of incidents and the last sighting, 200 names at a time in
-    alphabetical order. If nothing matches, looks up the spelling in which Tocsin stores the address
-    or domain `text`, such as `xn--bcher-kva.example` for `bücher.example`. Raises InvalidInputError
-    for an empty or too long text.
+    alphabetical order. `text` also stands for the spelling in which Tocsin stores such an address
+    or domain, such as `xn--bcher-kva.example` for `bücher.example`. Raises InvalidInputError for an
+    empty or too long text.
     """
-    beginning, *others = _beginnings(text)
-    conditions = _match(beginning, kinds)
-    for other in others:
-        if _has_any(connection, conditions):
-            break
-        beginning, conditions = other, _match(other, kinds)
+    beginnings = _beginnings(text)
+    ranges = [and_(_n.name >= each, _n.name < after_every(each)) for each in beginnings]
+    conditions = [or_(*ranges)]
+    if kinds is not None:
+        conditions.append(_n.kind.in_([kind.value for kind in kinds]))
     found = _load_names(connection, conditions, after)
     rows = _without_repeats(found[:RANKED_NAMES])
     if after is not None and after.kind:
-        rows = [row for row in rows if _is_first(beginning, row)]
-    ranked = _ranked(beginning, rows)
+        rows = [row for row in rows if _is_first(beginnings, row)]
+    ranked = _ranked(beginnings, rows)
     shown = after.shown if after else 0
     total, exact = _count(connection, conditions)
     return EntityPage(
@@ -117,26 +117,16 @@ def search_entities(
     )
 
 
-def _match(beginning: str, kinds: Sequence[EntityKind] | None) -> list[ColumnElement[bool]]:
-    conditions = [_n.name >= beginning, _n.name < after_every(beginning)]
-    if kinds is not None:
-        conditions.append(_n.kind.in_([kind.value for kind in kinds]))
-    return conditions
-
-
-def _has_any(connection: Connection, conditions: list[ColumnElement[bool]]) -> bool:
-    return connection.execute(select(1).where(*conditions).limit(1)).first() is not None
-
-
-def _beginnings(text: str) -> list[str]:
-    """Return the beginning of a matching name as it is written, then as Tocsin may spell it."""
+def _beginnings(text: str) -> tuple[str, ...]:
+    """Return how matching names begin: as the text is written, and as Tocsin may spell it."""
     folded = tokens.fold_text(text).strip().replace("\0", "")
     if not folded:
         raise InvalidInputError("q: enter a value to look up, such as 192.0.2.1 or evil.example.")
     if len(text) > MAX_LOOKUP:
         raise InvalidInputError(f"q: enter at most {MAX_LOOKUP} characters.")
-    spelled = (Entity(kind, folded).value for kind in (EntityKind.IP, EntityKind.DOMAIN))
-    return list(dict.fromkeys(name[:NAME_LENGTH] for name in (folded, *spelled) if name))
+    kind = EntityKind.IP if folded.isascii() else EntityKind.DOMAIN
+    spelled = Entity(kind, folded).value or folded
+    return tuple(dict.fromkeys(name[:NAME_LENGTH] for name in (folded, spelled)))
 
 
 def _load_names(
@@ -175,18 +165,18 @@ def _without_repeats(found: Iterable[RowMapping]) -> list[RowMapping]:
     return list(firsts.values())
 
 
-def _is_first(beginning: str, row: RowMapping) -> bool:
+def _is_first(beginnings: tuple[str, ...], row: RowMapping) -> bool:
     """Return whether no earlier name of the entity matches, which an earlier part contained."""
     entity = Entity(EntityKind(row["kind"]), row["value"])
-    names = (name for name, _ in list_lookup_names(entity) if name.startswith(beginning))
+    names = (name for name, _ in list_lookup_names(entity) if name.startswith(beginnings))
     return bool(row["name"] == min(names, default=None))
 
 
-def _ranked(beginning: str, found: Iterable[RowMapping]) -> list[RowMapping]:
+def _ranked(beginnings: Collection[str], found: Iterable[RowMapping]) -> list[RowMapping]:
     """Return the entities in order."""
     rows = sorted(found, key=lambda row: (row["kind"], row["value"]))
     rows.sort(key=lambda row: (row["incident_count"], row["last_seen"]), reverse=True)
-    rows.sort(key=lambda row: (row["name"] != beginning, row["part"]))
+    rows.sort(key=lambda row: (row["name"] not in beginnings, row["part"]))
     return rows
 
 

@@ -269,6 +269,7 @@ async def test_entities_are_found_exactly_then_by_their_beginning_then_by_their_
         Entity(EntityKind.FILE, "C:\\Temp\\evil.exe"),
         Entity(EntityKind.USER, "CORP\\ana"),
         Entity(EntityKind.DOMAIN, "bücher.example"),
+        Entity(EntityKind.URL, "https://bücher.example/x"),
         Entity(EntityKind.IP, "2001:db8::7"),
     ]
     await store(
@@ -293,8 +294,10 @@ async def test_entities_are_found_exactly_then_by_their_beginning_then_by_their_
     assert await values("evil.exe") == ["C:\\Temp\\evil.exe"]
     assert await values("ana") == ["CORP\\ana"]
     assert await values("evil[.]example", kinds=[EntityKind.EMAIL]) == ["x@evil.example"]
-    assert await values("BÜCHER.example") == ["xn--bcher-kva.example"]
-    assert await values("evil.exe.") == ["C:\\Temp\\evil.exe"]
+    assert await values("BÜCHER.example") == [
+        "xn--bcher-kva.example",
+        "https://bücher.example/x",
+    ]
     assert await values("2001:0DB8:0::7") == ["2001:db8::7"]
     assert await values("nothing") == []
     assert await values("...") == []
