@@ -18,6 +18,7 @@ from tocsin.web.request_problems import (
     INVALID_JSON,
     INVALID_REQUEST,
     LENGTH_REQUIRED,
+    UNSUPPORTED_ENCODING,
     UNSUPPORTED_MEDIA_TYPE,
 )
 
@@ -104,8 +105,16 @@ def require_media_type(request: web.Request, media_type: str) -> None:
         raise UNSUPPORTED_MEDIA_TYPE.error({"Accept": media_type}, media_type=media_type)
 
 
+def require_encoding(request: web.Request) -> None:
+    """Raise ProblemError (415) if the body has an encoding that the HTTP parser leaves as it is."""
+    encoding = ",".join(request.headers.getall(hdrs.CONTENT_ENCODING, ()))
+    if encoding.lower() not in _ENCODINGS:
+        raise UNSUPPORTED_ENCODING.error()
+
+
 async def read_body(request: web.Request) -> bytes:
-    """Return the body; raises ProblemError (408) if it takes too long to arrive."""
+    """Return the decoded body; raises ProblemError (408, 415) if it takes too long to arrive."""
+    require_encoding(request)
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             return await request.read()
@@ -114,6 +123,7 @@ async def read_body(request: web.Request) -> bytes:
 
 
 JSON_MEDIA_TYPE = "application/json"
+_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 _FRAMING = (hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING)
 
 

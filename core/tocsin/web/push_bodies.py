@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from tocsin.web.client_addresses import address_key
+from tocsin.web.parsing import require_encoding
 from tocsin.web.problems import BODY_TIMEOUT, ProblemType
 from tocsin.web.record_problems import PUSH_TOO_LARGE, PUSHES_UNDER_WAY, WEBHOOK_TOO_LARGE
 from tocsin.web.request_problems import BODY_TOO_SLOW
@@ -54,9 +55,10 @@ class PushBodies:
         """Read a request's body, of at most `limit` bytes, and count it until the context ends.
 
         Pass the sender's `address` if the credentials depend on the body (a signature), which can
-        then be at most 16 MiB. Raises ProblemError: 408, 413, or, while other bodies use up the
-        memory, 503, because senders repeat requests after a 5xx response.
+        then be at most 16 MiB. Raises ProblemError: 408, 413, 415, or, while other bodies use up
+        the memory, 503, because senders repeat requests after a 5xx response.
         """
+        require_encoding(request)
         if address is not None:
             limit = min(limit, MAX_BYTES_UNPROVEN_FROM_ADDRESS)
         chunks: list[bytes] = []

@@ -98,6 +98,12 @@ UNSUPPORTED_MEDIA_TYPE = ProblemType(
     "Send the body as {media_type}.",
     example={"media_type": "application/json"},
 )
+UNSUPPORTED_ENCODING = ProblemType(
+    "unsupported-encoding",
+    415,
+    "Tocsin does not support this Content-Encoding. Use gzip or deflate, or send the body without "
+    "compression.",
+)
 INVALID_REQUEST = ProblemType(
     "invalid-request",
     422,

@@ -16,6 +16,7 @@ from tocsin.web.app import DIRECT_READS, HEADERS
 from tocsin.web.bounded_parser import MAX_HEADER, BoundedParser, HeaderTooLong
 from tocsin.web.envelope import read_request_id
 from tocsin.web.problems import ProblemError, problem_response
+from tocsin.web.request_problems import UNSUPPORTED_ENCODING
 
 # The parser identifies the line that was too long only by its limit, so these two differ
 _LONGEST_URL = 8000  # RFC 9112 section 3 asks for at least so much
@@ -210,11 +211,7 @@ def _reject(request: web.BaseRequest, status: int, error: BaseException | None) 
         case HttpProcessingError(message=message) if message == _TOO_MANY_FIELDS:
             problem = ProblemError(431, f"A request can have at most {_MOST_FIELDS} header fields.")
         case ContentEncodingError():
-            problem = ProblemError(
-                415,
-                "Tocsin does not support this Content-Encoding. Use gzip or deflate, or send the "
-                "body without compression.",
-            )
+            problem = UNSUPPORTED_ENCODING.error()
         case HttpProcessingError():
             problem = ProblemError(status, "This is not a well-formed HTTP request.")
         case Exception():

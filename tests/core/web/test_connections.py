@@ -110,13 +110,27 @@ async def test_the_answer_to_an_unreadable_body_says_that_it_is_the_last(api, ta
     assert b"\r\nConnection: close\r\n" in answer
 
 
+CODINGS = [b"br", b"zstd", b"snappy", b"Compress", b"gzip, gzip", b"gzip\r\nContent-Encoding: gzip"]
+
+
 @on_sqlite
-async def test_a_body_in_an_unsupported_coding_is_refused_with_those_that_are(api):
+@pytest.mark.parametrize("coding", CODINGS)
+async def test_a_body_in_an_unsupported_coding_is_refused_with_those_that_are(api, coding):
     head = TARGETS["a push"] + b"Host: localhost\r\nContent-Type: application/json\r\n"
     async with served(api) as connect:
-        sent = head + b"Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}"
-        answer = await exchange(connect, sent)
+        sent = head + b"Content-Encoding: %b\r\nContent-Length: 2\r\n\r\n{}" % coding
+        answer = await exchange(connect, sent + CLOSE)
     assert b" 415 Unsupported Media Type\r\n" in answer
+    assert b"Use gzip or deflate" in answer
+
+
+@on_sqlite
+async def test_a_form_in_an_unsupported_coding_is_refused_with_those_that_are(api):
+    form = b"Host: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    coded = b"Content-Encoding: snappy\r\nContent-Length: 1\r\n\r\na"
+    async with served(api) as connect:
+        answer = await exchange(connect, TARGETS["a form"] + form + coded + CLOSE)
+    assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"Use gzip or deflate" in answer
 
 
@@ -133,10 +147,12 @@ async def test_few_small_chunks_are_parsed(api, monkeypatch):
 
 
 @on_sqlite
-@pytest.mark.parametrize("coding", [b"", b"Content-Encoding: gzip\r\n"])
+@pytest.mark.parametrize(
+    "coding", [b"", b"Content-Encoding: identity\r\n", b"Content-Encoding: GZIP\r\n"]
+)
 async def test_chunks_of_forty_bytes_are_read(api, coding):
     body = b'{"external_id": "1", "title": "%b"}' % bytes(range(97, 123)) + b" " * 400_000
-    content = gzip.compress(body, 0) if coding else body
+    content = gzip.compress(body, 0) if b"GZIP" in coding else body
     async with served(api) as connect:
         sent = TARGETS["a push"] + CHUNKED + coding + b"\r\n" + chunked(content, 40) + CLOSE
         answer = await exchange(connect, sent)

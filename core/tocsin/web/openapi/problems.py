@@ -39,6 +39,7 @@ from tocsin.web.request_problems import (
     TWO_CREDENTIALS,
     UNAUTHORIZED,
     UNAUTHORIZED_ADMIN,
+    UNSUPPORTED_ENCODING,
     UNSUPPORTED_MEDIA_TYPE,
 )
 
@@ -85,7 +86,7 @@ def _list_access_problems(endpoint: Endpoint) -> Iterator[Problem]:
 def _list_body_problems(endpoint: Endpoint) -> Iterator[Problem]:
     if endpoint.body is None:
         return
-    yield from (BODY_TOO_SLOW, UNSUPPORTED_MEDIA_TYPE)
+    yield from (BODY_TOO_SLOW, UNSUPPORTED_MEDIA_TYPE, UNSUPPORTED_ENCODING)
     if endpoint.body_required:
         yield LENGTH_REQUIRED
     if endpoint.access is AccessRole.WEBHOOK:  # whose body the destination reads
