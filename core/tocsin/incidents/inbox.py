@@ -66,7 +66,7 @@ class PushInbox:
         self._is_refused = False
         self._stops: Mapping[str, EmergencyStop] = {}
         self._stops_loaded_at: datetime | None = None
-        self._accepted = AcceptedPushes(context.database, context.clock)
+        self._accepted = AcceptedPushes(context.database, context.clock, meter)
         self._writers: dict[str, PushWriter] = {}
         self.replace((), providers)
         self._refused = RefusedPushes(context.database, context.clock)

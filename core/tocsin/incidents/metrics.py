@@ -37,7 +37,7 @@ class SyncMeters:
         )
         self.lost = metrics.counter(
             "tocsin_sync_lost_total",
-            "Intervals that this node recorded as lost",
+            "Losses of intervals or of accepted pushes that this node recorded",
             "provider",
         )
         self.reads = metrics.counter(
@@ -98,7 +98,7 @@ class SyncMeter:
             self._meters.reads.labels(self._provider, outcome).inc(times)
 
     def count_lost(self, times: int) -> None:
-        """Count intervals that could not be read."""
+        """Count intervals that could not be read, and losses of accepted pushes."""
         if self._meters is not None:
             self._meters.lost.labels(self._provider).inc(times)
 

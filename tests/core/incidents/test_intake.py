@@ -22,6 +22,8 @@ from tocsin.incidents import LOST_PUSHES, PushInbox, SyncContext, list_coverage,
 from tocsin.incidents.coverage import StalePosition
 from tocsin.incidents.intake import reader as reader_module
 from tocsin.incidents.intake.positions import acquire_intake_lease
+from tocsin.incidents.metrics import SyncMeters
+from tocsin.metrics import Metrics
 from tocsin.store import DatabaseFault
 from tocsin.store.faults import DatabaseFailure
 from tocsin.store.tables import coverage, incidents, intake_positions
@@ -31,6 +33,7 @@ from tocsin_connectors.siem.push import Push
 from .conftest import PUBLIC_URL
 
 NAME = "our-scripts"
+LOST_TOTAL = f'tocsin_sync_lost_total{{provider="{NAME}"}}'.encode()
 TOKEN = {"Authorization": f"Bearer {PUSH_TOKEN}"}
 
 
@@ -66,11 +69,15 @@ def provider(clock) -> Push:
 
 
 @pytest.fixture
-async def inbox(database, clock, provider, intake) -> PushInbox:
+def metrics(clock) -> Metrics:
+    return Metrics(clock)
+
+
+@pytest.fixture
+async def inbox(database, clock, provider, intake, metrics) -> PushInbox:
     await provider.start()
-    return PushInbox(
-        [provider], SyncContext(database, clock, Notifiers(), PUBLIC_URL), intake=intake
-    )
+    context = SyncContext(database, clock, Notifiers(), PUBLIC_URL)
+    return PushInbox([provider], context, SyncMeters(metrics).of, intake)
 
 
 @pytest.fixture
@@ -105,6 +112,12 @@ async def prove(database, clock) -> tuple[list[str], list[dict]]:
     report = await database.read(report_period, period, clock.now())
     kinds = [one["kind"] for one in report["unaccounted"]]
     return [kind for kind in kinds if kind.endswith("-push")], report["waiting_pushes"]
+
+
+async def count_losses(metrics) -> int:
+    """Return how many losses the metric counts that the alert is about."""
+    [line] = [one for one in (await metrics.expose()).splitlines() if one.startswith(LOST_TOTAL)]
+    return int(float(line.split()[-1]))
 
 
 async def loss(database) -> str:
@@ -285,11 +298,11 @@ async def test_a_reader_ends_also_if_its_intake_swallows_the_cancellation(
     assert reading.cancelled()
 
 
-async def test_a_stream_that_is_lost_is_in_the_proof(database, clock, inbox, reader, intake):
+async def test_a_stream_that_is_lost_is_in_the_proof(database, clock, inbox, reader, metrics):
     await inbox.take(NAME, request(case(0)))
     await reader.step()
     await inbox.take(NAME, request(case(1)))
-    intake.lose_stream()
+    inbox.intake.lose_stream()
     await inbox.take(NAME, request(case(2)))
     with structlog.testing.capture_logs() as logs:
         await reader.step()
@@ -299,68 +312,73 @@ async def test_a_stream_that_is_lost_is_in_the_proof(database, clock, inbox, rea
     assert (await titles(database)).keys() == {"case-0", "case-2"}
     await inbox.flush()
     assert await prove(database, clock) == (["lost-push"], [])
+    assert await count_losses(metrics) == 1
     assert "after number 1, at least those up to number 2, are gone" in await loss(database)
     assert await position(database) == (1, 1)
 
 
 async def test_a_lost_end_of_the_stream_is_in_the_proof_though_its_numbers_are_given_again(
-    database, clock, inbox, reader, intake
+    database, clock, inbox, reader, metrics
 ):
     await inbox.take(NAME, request(case(0)))
     await reader.step()
     await inbox.take(NAME, request(case(1)))
     await inbox.take(NAME, request(case(2)))
-    intake.lose_last()
-    intake.lose_last()
+    inbox.intake.lose_last()
+    inbox.intake.lose_last()
     for number in range(3, 6):
         await inbox.take(NAME, request(case(number)))
     await reader.step()
     assert (await titles(database)).keys() == {"case-0", "case-3", "case-4", "case-5"}
     await inbox.flush()
     assert await prove(database, clock) == (["lost-push"], [])
+    assert await count_losses(metrics) == 1
 
 
 async def test_a_stream_that_ends_before_what_was_read_is_in_the_proof_once(
-    database, clock, inbox, reader, intake
+    database, clock, inbox, reader, metrics
 ):
     for number in range(3):
         await inbox.take(NAME, request(case(number)))
     await reader.step()
-    intake.lose_last()
+    inbox.intake.lose_last()
     await reader.step()
     await reader.step()
     assert await prove(database, clock) == (["lost-push"], [])
+    assert await count_losses(metrics) == 1
     assert "ends at number 2, although Tocsin has already read number 3" in await loss(database)
 
 
-async def test_a_push_that_its_sender_repeats_is_no_loss(database, clock, inbox, reader):
+async def test_a_push_that_its_sender_repeats_is_no_loss(database, clock, inbox, reader, metrics):
     for key in ("first", "second", "first"):
         await inbox.take(NAME, request(case(0)), key)
     await reader.step()
     await inbox.flush()
     assert await prove(database, clock) == ([], [])
+    assert await count_losses(metrics) == 0
 
 
 async def test_an_idle_provider_misses_nothing_when_pushes_to_others_expire(
-    database, clock, inbox, reader, intake
+    database, clock, inbox, reader, metrics
 ):
     await inbox.take(NAME, request(case(0)))
     await reader.step()
     for key in range(3):
         other = IntakePush(provider="other", key=str(key), received_at=clock.now(), body=b"")
-        await intake.publish(other)
+        await inbox.intake.publish(other)
     await reader.step()
     assert await position(database) == (1, 1)
     clock.advance(hours=1)
     await reader.step()
     assert await position(database) == (4, 4)
-    intake.lost = 4
+    inbox.intake.lost = 4
     await reader.step()
     assert await prove(database, clock) == ([], [])
+    assert await count_losses(metrics) == 0
 
 
 async def test_pushes_that_expired_before_they_were_stored_are_in_the_proof(
-    database, clock, inbox, reader, intake
+    database, clock, inbox, reader, metrics
 ):
     for number in range(3):
         await inbox.take(NAME, request(case(number)))
@@ -368,7 +386,8 @@ async def test_pushes_that_expired_before_they_were_stored_are_in_the_proof(
     await reader.step()
     await inbox.take(NAME, request(case(3)))
     await inbox.take(NAME, request(case(4)))
-    intake.lost = 4
+    inbox.intake.lost = 4
     await reader.step()
     assert (await titles(database)).keys() == {"case-0", "case-1", "case-2", "case-4"}
     assert await prove(database, clock) == (["lost-push"], [])
+    assert await count_losses(metrics) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NoReturn
 
@@ -15,6 +15,7 @@ from tocsin.hookspecs import IntakePosition
 from tocsin.incidents.coverage import PUSH_STREAM, StreamKey
 from tocsin.incidents.intake.losses import describe_reuse, record_loss
 from tocsin.incidents.intake.positions import AcceptedMark, note_accepted
+from tocsin.incidents.metrics import SyncMeter
 from tocsin.loops import run_forever
 from tocsin.store import Database
 
@@ -25,9 +26,10 @@ _log = structlog.get_logger()
 class AcceptedPushes:
     """Notes the last accepted push to each provider, and records it when the database is there."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, meter: Callable[[str], SyncMeter]) -> None:
         self._database = database
         self._clock = clock
+        self._meter = meter
         self.last: IntakePosition | None = None
         """The highest position that the intake has returned, None before the first one."""
         self._losses: list[tuple[StreamKey, str]] = []
@@ -91,6 +93,8 @@ class AcceptedPushes:
                 self._losses = losses + self._losses
                 raise
             self._keep(early)
+            for key, _ in losses:
+                self._meter(key.provider).count_lost(1)
 
     def _record(
         self,

@@ -145,6 +145,7 @@ class IntakeReader:
         reason = await self._database.write(self._record_skip, start)
         self._note_stored(start)
         if reason is not None:
+            self._writer.meter.count_lost(1)
             _log.error("accepted pushes lost", provider=self._writer.name, reason=reason)
 
     def _record_skip(self, connection: Connection, start: IntakePosition) -> str | None:
