@@ -61,7 +61,6 @@ from tocsin.incidents.list_pages import (
 from tocsin.incidents.metrics import SyncMeters
 from tocsin.incidents.push_retries import (
     MappedPush,
-    RetryConflictError,
     RetryRefusedError,
     RetryResult,
     store_retry,
@@ -160,7 +159,6 @@ __all__ = [
     "PushResult",
     "ReadCounts",
     "RemovedIncident",
-    "RetryConflictError",
     "RetryRefusedError",
     "RetryResult",
     "StreamKey",

@@ -19,7 +19,9 @@ from tocsin.hookspecs import Provider
 from tocsin.incidents.coverage import (
     PUSH_STREAM,
     StreamKey,
+    find_retried,
     find_retry_obstacle,
+    get_received_at,
     get_request,
     is_whole_push,
     lock_siblings,
@@ -35,10 +37,6 @@ class RetryRefusedError(ConflictError):
     """A record that cannot be retried, or still cannot be parsed; the text says why."""
 
 
-class RetryConflictError(RetryRefusedError):
-    """Another transaction has stored an incident meanwhile, so this one must be rolled back."""
-
-
 @dataclass(frozen=True, slots=True)
 class MappedPush:
     """A quarantined push, or a rejected part of one, that its provider has mapped again."""
@@ -46,6 +44,11 @@ class MappedPush:
     record: Row[Any]
     contents: Sequence[Received]
     writer: IncidentWriter
+
+    @property
+    def order(self) -> tuple[datetime, int]:
+        """The place of the push among others: when it was received, and its ID."""
+        return get_received_at(self.record), self.record.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,12 @@ async def map_push(writer: IncidentWriter | None, record: Row[Any]) -> MappedPus
         raise RetryRefusedError(obstacle)
     if writer is None:
         raise RetryRefusedError(f"No push provider named {record.provider!r} is configured.")
-    received_at = record.received_at or record.created_at
     if type(writer.provider).unpack is Provider.unpack:
         raise RetryRefusedError("The provider's plugin cannot map stored pushes.")
     request = get_request(record)
     assert request is not None  # noqa: S101 - there is no obstacle
     try:
-        parts = await asyncio.to_thread(writer.unpack, request, received_at)
+        parts = await asyncio.to_thread(writer.unpack, request, get_received_at(record))
     except Refused as error:
         raise _fail(str(error)) from error
     contents = [reject_invalid(PUSH_STREAM, part) for part in parts]
@@ -100,28 +102,34 @@ def store_retry(connection: Connection, push: MappedPush, by: str, now: datetime
     """Store the incidents of a push, mark its records as retried, and return the result.
 
     The records are the retried one, and the others of the same request that can be parsed now.
-    Incidents that were stored since the push was received stay, unless their times of change show
-    that the push has a newer version. What cannot be stored is
-    quarantined again. Raises RetryRefusedError if the record was retried meanwhile, and
-    RetryConflictError if another transaction has stored one of the incidents.
+    Incidents that were stored since the push was received stay, unless the push has a newer
+    version: the times of change say so, or a retry of a push that was received earlier has stored
+    them. To tell these versions, each retry of a provider needs a `now` of its own. What cannot be
+    stored is quarantined again. Raises RetryRefusedError, without any change, if the record was
+    retried meanwhile or another transaction has stored one of the incidents.
     """
-    siblings = lock_siblings(connection, push.record)
+    try:
+        with connection.begin_nested():
+            return _store(connection, push, by, now)
+    except IntegrityError:
+        reason = "Another push has stored one of the incidents at the same time. Try again."
+        raise RetryRefusedError(reason) from None
+
+
+def _store(connection: Connection, push: MappedPush, by: str, now: datetime) -> RetryResult:
+    siblings, later = lock_siblings(connection, push.record), _find_later(connection, push)
     if not mark_retried(connection, [push.record.id], by, now):
         raise RetryRefusedError("The record was already retried, or no longer exists.")
     failed = {one.location for part in push.contents for one in part.rejected}
     parsed = [id_ for id_, location in siblings.items() if location not in failed]
     if parsed:
         mark_retried(connection, parsed, by, now)
-    waiting, later = failed.intersection(siblings.values()), _find_later(connection, push)
+    waiting = failed.intersection(siblings.values())
     batch = [_leave_out(part, waiting, later) for part in push.contents]
     if not is_whole_push(push.record):
         batch = _recount(batch, retried=1 + len(parsed))
     key, policy = StreamKey(push.writer.name, PUSH_STREAM), push.writer.policy
-    try:
-        stored = store_batch(connection, key, batch, policy=policy, now=now)
-    except IntegrityError:
-        reason = "Another push has stored one of the incidents at the same time. Try again."
-        raise RetryConflictError(reason) from None
+    stored = store_batch(connection, key, batch, policy=policy, now=now)
     return RetryResult(stored, frozenset((push.record.id, *parsed)))
 
 
@@ -135,14 +143,22 @@ def _find_later(connection: Connection, push: MappedPush) -> Collection[str]:
     """Return the IDs of incidents that were stored since, unless this version is a newer one."""
     found = [one for received in push.contents for one in received.incidents]
     asked = {name: one.changed_at for one in found if (name := identify(one)) is not None}
-    known = connection.execute(
-        select(incidents.c.external_id, incidents.c.source_changed_at).where(
+    received_at = get_received_at(push.record)
+    query = select(incidents.c.external_id, incidents.c.source_changed_at, incidents.c.updated_at)
+    rows = connection.execute(
+        query.where(
             incidents.c.provider == push.writer.name,
             incidents.c.external_id.in_(list(asked)),
-            incidents.c.updated_at >= (push.record.received_at or push.record.created_at),
+            incidents.c.updated_at >= received_at,
         )
     )
-    return {name for name, changed_at in known if not _is_newer(asked[name], changed_at)}
+    known = [row for row in rows if not _is_newer(asked[row.external_id], row.source_changed_at)]
+    retried = find_retried(connection, push.writer.name, {row.updated_at for row in known})
+    return {
+        row.external_id
+        for row in known
+        if row.updated_at not in retried or retried[row.updated_at] > received_at
+    }
 
 
 def _is_newer(changed_at: datetime | None, stored: datetime | None) -> bool:

@@ -478,6 +478,12 @@ quarantine = Table(
     Column("request", LargeBinary),
     Column("received_at", Timestamp),
 )
+Index(
+    "ix_quarantine_retried_at",
+    quarantine.c.retried_at,
+    sqlite_where=quarantine.c.retried_at.is_not(None),
+    postgresql_where=quarantine.c.retried_at.is_not(None),
+)
 
 events = Table(
     "events",

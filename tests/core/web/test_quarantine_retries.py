@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 
 from api_server import PUSH_TOKEN, PUSHED, problem
-from incident_rows import add_quarantined
+from incident_rows import add_incidents, add_quarantined
 from tocsin.incidents import list_coverage
 from tocsin.stops import StopKind, StopOrder, begin_stop
 from tocsin.store.tables import events, incidents, quarantine
@@ -127,6 +127,51 @@ async def test_an_incident_that_has_changed_since_stays_as_it_is(api, admin, clo
     assert sorted(found) == [("case-17", "Closed"), ("case-18", "New")]
 
 
+@pytest.mark.parametrize("tries", [[[1, 2]], [[1], [2]], [[2], [1]], [[3, 2], [1]], [[1], [3, 2]]])
+async def test_the_version_that_was_received_last_stays(api, admin, clock, tries):
+    for status in ("New", "Closed"):
+        await keep(api, clock, CASE | {"status": status})
+        clock.advance(minutes=5)
+    await keep(api, clock, CASE | {"external_id": "case-18"})
+    for records in tries:
+        clock.advance(minutes=5)
+        answer = await admin.ask("POST", f"{PATH}/retry", json={"records": records})
+        assert {each["outcome"] for each in answer["results"]} == {"retried"}
+    found = await stored(api, incidents.c.status)
+    assert ("Closed",) in found
+
+
+@on_sqlite
+async def test_a_version_that_was_pushed_between_two_retried_ones_stays(api, admin, clock):
+    await keep(api, clock, CASE | {"title": "First"})
+    clock.advance(minutes=5)
+    await push(api, CASE | {"title": "Second"})
+    clock.advance(minutes=5)
+    await keep(api, clock, CASE | {"title": "Third"})
+    for record, title in ((1, "Second"), (2, "Third")):
+        clock.advance(minutes=5)
+        await admin.ask("POST", f"{PATH}/{record}/retry")
+        assert await stored(api, incidents.c.title) == [(title,)]
+
+
+async def test_a_record_that_cannot_be_stored_does_not_affect_the_others(api, admin, clock):
+    def occupy(connection) -> None:
+        add_incidents(connection, title=CASE["title"])
+        connection.execute(text("CREATE UNIQUE INDEX titles ON incidents (title)"))
+
+    await api.services.database.write(occupy)
+    await keep(api, clock)
+    await keep(api, clock, CASE | {"external_id": "case-18", "title": "Other"})
+    answer = await admin.ask("POST", f"{PATH}/retry", json={"records": [1, 2]})
+    assert [each["outcome"] for each in answer["results"]] == ["refused", "retried"]
+    refusal = await problem(await admin.send("POST", RETRY), 409)
+    assert refusal["detail"] == answer["results"][0]["detail"]
+    assert refusal["detail"].startswith("Another push has stored one of the incidents")
+    await api.services.database.write(lambda c: c.execute(text("DROP INDEX titles")) and None)
+    await admin.ask("POST", RETRY)
+    assert len(await stored(api, incidents.c.number)) == 3
+
+
 @on_sqlite
 async def test_times_of_change_tell_which_version_is_newer(api, admin, clock):
     at = {"changed_at": "2026-11-21T10:00:00Z"}
@@ -143,10 +188,14 @@ async def test_a_stopped_provider_or_a_suspended_node_retries_nothing(api, admin
     await keep(api, clock)
     api.services.node.suspension = "the clock is wrong"
     await problem(await admin.send("POST", RETRY), 503)
+    await problem(await admin.send("POST", f"{PATH}/retry", json={"records": [1]}), 503)
     api.services.node.suspension = None
     order = StopOrder(by="ana", until=None, reason=None)
     await api.services.database.write(begin_stop, StopKind.PROVIDER, PUSHED, order, clock.now())
     await problem(await admin.send("POST", RETRY), 503)
+    answer = await admin.ask("POST", f"{PATH}/retry", json={"records": [1]})
+    [result] = answer["results"]
+    assert (result["outcome"], "disabled the provider" in result["detail"]) == ("refused", True)
     assert await stored(api, func.count(incidents.c.number)) == [(0,)]
 
 

@@ -206,6 +206,26 @@ def lock_siblings(connection: Connection, record: Row[Any]) -> dict[int, str]:
     return {row.id: row.location for row in rows if row.id != record.id}
 
 
+def get_received_at(record: Row[Any]) -> datetime:
+    """Return when the push of a record was received, as far as Tocsin has stored it."""
+    received_at: datetime = record.received_at or record.created_at
+    return received_at
+
+
+def find_retried(
+    connection: Connection, provider: str, moments: Collection[datetime]
+) -> dict[datetime, datetime]:
+    """Return when the pushes that were retried at these moments were received, the last of each."""
+    received_at = func.coalesce(quarantine.c.received_at, quarantine.c.created_at)
+    query = select(quarantine.c.retried_at, func.max(received_at)).where(
+        quarantine.c.provider == provider,
+        quarantine.c.stream == PUSH_STREAM,
+        quarantine.c.retried_at.in_(list(moments)),
+    )
+    rows = connection.execute(query.group_by(quarantine.c.retried_at))
+    return {row[0]: row[1] for row in rows}
+
+
 def mark_retried(connection: Connection, ids: Collection[int], by: str, now: datetime) -> int:
     """Mark records as retried; return how many of them exist and were not retried before."""
     marked = connection.execute(

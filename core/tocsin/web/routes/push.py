@@ -82,13 +82,18 @@ async def require_accepting(
 
     `refuse` counts the refusal.
     """
-    if (reason := call.services.node.suspension) is not None:
-        refuse(name, PushRefusal.SUSPENDED)
-        raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
+    require_running(call, lambda: refuse(name, PushRefusal.SUSPENDED))
     if (delay := await call.services.inbox.find_retry_delay(name)) is not None:
         refuse(name, PushRefusal.STOPPED)
         seconds = max(1, ceil(delay.total_seconds()))
         raise PROVIDER_STOPPED.error({"Retry-After": str(seconds)}, seconds=seconds)
+
+
+def require_running(call: RequestContext, refuse: Callable[[], object] = lambda: None) -> None:
+    """Raise ProblemError (503) if the node is suspended; `refuse` counts the refusal."""
+    if (reason := call.services.node.suspension) is not None:
+        refuse()
+        raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
 
 
 @contextmanager

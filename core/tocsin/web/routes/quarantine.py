@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from tocsin import incidents
 from tocsin.credentials import ConsoleRole
-from tocsin.incidents import MappedPush, RetryConflictError, RetryRefusedError, RetryResult
+from tocsin.incidents import MappedPush, RetryRefusedError, RetryResult
 from tocsin.model import Json
 from tocsin.web.context import AccessRole, AuditedChange, Endpoint, RequestContext, Response
 from tocsin.web.pagination import PageCursor, page_response, total_fields
@@ -19,7 +21,7 @@ from tocsin.web.record_problems import (
     RECORD_NOT_RETRIED,
 )
 from tocsin.web.routes.incidents import parse_number
-from tocsin.web.routes.push import require_accepting
+from tocsin.web.routes.push import require_accepting, require_running
 from tocsin.web.schemas.quarantine import (
     LIST,
     QuarantinedRecord,
@@ -52,25 +54,20 @@ def get_quarantined_record(connection: Connection, call: RequestContext) -> Resp
 
 async def map_record(call: RequestContext) -> MappedPush:
     """Map a quarantined push again; raises ProblemError if it cannot be retried."""
-    number = parse_number(call.path["record_id"])
-    mapped = await _map(call, number) if number else None
-    if mapped is None:
-        raise QUARANTINED_RECORD_NOT_FOUND.error()
-    if isinstance(mapped, RetryRefusedError):
-        raise RECORD_NOT_RETRIED.error(reason=mapped)
-    return mapped
-
-
-async def _map(call: RequestContext, id_: int) -> MappedPush | RetryRefusedError | None:
-    """Return a record that is mapped again, or why it cannot be; None if it does not exist."""
-    row = await call.services.database.read(incidents.load_quarantined_row, id_)
+    row = await _load(call, parse_number(call.path["record_id"]))
     if row is None:
-        return None
+        raise QUARANTINED_RECORD_NOT_FOUND.error()
     await require_accepting(call, row.provider)
     try:
         return await call.services.inbox.map_again(row)
     except RetryRefusedError as error:
-        return error
+        raise RECORD_NOT_RETRIED.error(reason=error) from None
+
+
+async def _load(call: RequestContext, id_: int | None) -> Row[Any] | None:
+    if not id_:
+        return None
+    return await call.services.database.read(incidents.load_quarantined_row, id_)
 
 
 def retry_quarantined_record(connection: Connection, call: RequestContext) -> Response:
@@ -109,44 +106,65 @@ def _describe_retry(push: MappedPush, result: RetryResult) -> AuditedChange:
 async def map_records(
     call: RequestContext,
 ) -> Mapping[int, MappedPush | RetryRefusedError | None]:
-    """Map several quarantined pushes again, and return the result for each ID."""
+    """Map several quarantined pushes again, and return the result for each ID, None if unknown."""
+    require_running(call)
     body: QuarantineRetries = call.body
-    # the order avoids deadlocks between two requests
     return {id_: await _map(call, id_) for id_ in sorted(set(body.records))}
+
+
+async def _map(call: RequestContext, id_: int) -> MappedPush | RetryRefusedError | None:
+    row = await _load(call, id_)
+    if row is None:
+        return None
+    inbox = call.services.inbox
+    if await inbox.find_retry_delay(row.provider) is not None:
+        return RetryRefusedError("A person has disabled the provider of the record.")
+    try:
+        return await inbox.map_again(row)
+    except RetryRefusedError as error:
+        return error
 
 
 def retry_quarantined_records(connection: Connection, call: RequestContext) -> Response:
     """Retry several quarantined records, and return the outcome for each.
 
-    A record that cannot be retried does not affect the others.
+    Tocsin retries them in the order in which it received them. A record that cannot be retried does
+    not affect the others.
     """
     now, name = call.services.clock.now(), call.principal.name
-    results: list[dict[str, Json]] = []
+    outcomes: dict[int, MappedPush | RetryRefusedError | None] = dict(call.prepared)
+    pushes = [push for push in outcomes.values() if isinstance(push, MappedPush)]
     done: list[tuple[MappedPush, RetryResult]] = []
     marked: set[int] = set()
-    for id_, push in call.prepared.items():
-        outcome, detail = RetryOutcome.RETRIED, None
-        if push is None:
-            outcome = RetryOutcome.NOT_FOUND
-        elif isinstance(push, RetryRefusedError):
-            outcome, detail = RetryOutcome.REFUSED, str(push)
-        elif id_ not in marked:  # as another record of the same request
-            try:
-                done.append((push, incidents.store_retry(connection, push, name, now)))
-            except RetryConflictError as error:  # which rolls back the others, too
-                raise RECORD_NOT_RETRIED.error(reason=error) from None
-            except RetryRefusedError as error:
-                outcome, detail = RetryOutcome.REFUSED, str(error)
-            else:
-                marked |= done[-1][1].records
-        results.append({"id": id_, "outcome": outcome, "detail": detail})
+    # the order also avoids deadlocks between two requests
+    for place, push in enumerate(sorted(pushes, key=lambda push: push.order)):
+        if push.record.id in marked:  # with another record of the same request
+            continue
+        moment = now + timedelta(microseconds=place)
+        try:
+            result = incidents.store_retry(connection, push, name, moment)
+        except RetryRefusedError as error:
+            outcomes[push.record.id] = error
+        else:
+            done.append((push, result))
+            marked |= result.records
 
     def note_stored() -> None:
         for push, result in done:
             push.writer.note_stored(result.stored)
 
     changes = [_describe_retry(push, result) for push, result in done]
+    results = [_describe_outcome(id_, outcome) for id_, outcome in outcomes.items()]
     return Response({"results": results}, change=changes, after_commit=note_stored)
+
+
+def _describe_outcome(id_: int, found: MappedPush | RetryRefusedError | None) -> dict[str, Json]:
+    outcome, detail = RetryOutcome.RETRIED, None
+    if found is None:
+        outcome = RetryOutcome.NOT_FOUND
+    elif isinstance(found, RetryRefusedError):
+        outcome, detail = RetryOutcome.REFUSED, str(found)
+    return {"id": id_, "outcome": outcome, "detail": detail}
 
 
 _QUARANTINE = "/api/admin/quarantine"
@@ -185,7 +203,7 @@ ENDPOINTS = (
         body=QuarantineRetries,
         response=QuarantineRetryResults,
         action="quarantine.retry",
-        problems=(RECORD_NOT_RETRIED, NODE_SUSPENDED, PROVIDER_STOPPED),
+        problems=(NODE_SUSPENDED,),
     ),
     Endpoint(
         method="POST",
