@@ -16,7 +16,7 @@ from ulid import ULID
 
 from tocsin.errors import CredentialsRefused, Refused, TryLater
 from tocsin.hookspecs import Capability, Intake, IntakePush, NoIntake, Provider, PushRequest
-from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, ReadCounts, keep_request
+from tocsin.incidents.coverage import ReadCounts, attach_push, reject_push
 from tocsin.incidents.intake import AcceptedPushes, IntakeReader
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.push_retries import MappedPush, map_push
@@ -24,7 +24,7 @@ from tocsin.incidents.push_writer import PushWriter
 from tocsin.incidents.refused_pushes import PushRefusal, RefusedPushes
 from tocsin.incidents.writer import IncidentWriter, SyncContext
 from tocsin.loops import Loop
-from tocsin.model import Received, Rejected
+from tocsin.model import Rejected
 from tocsin.stops import EmergencyStop, StopKind, load_stops
 
 PUBLISH_SECONDS = 2
@@ -208,21 +208,16 @@ class PushInbox:
         try:
             async with aclosing(writer.writer.provider.receive(request)) as batches:
                 async for received in batches:
-                    part = keep_request(received, request.body, received_at)
+                    part = attach_push(received, request.body, received_at)
                     counts += await writer.store(part)
                     if received.rejected:
                         _log_rejected(name, received.rejected, received.further_rejected)
         except CredentialsRefused:
             raise
         except Refused as error:
-            whole = Rejected(
-                source=PUSH_STREAM,
-                location=WHOLE_PUSH,
-                reason=str(error),
-                content=request.body,
-            )
-            await writer.store(keep_request(Received(rejected=(whole,)), b"", received_at))
-            _log_rejected(name, (whole,))
+            part = reject_push(request.body, str(error), received_at)
+            await writer.store(part)
+            _log_rejected(name, part.rejected)
             raise
         return counts
 

@@ -15,7 +15,7 @@ from tocsin.clock import Clock
 from tocsin.errors import Refused
 from tocsin.events import EVENTS, Notifiers
 from tocsin.hookspecs import Capability, Provider
-from tocsin.incidents.coverage import keep_request
+from tocsin.incidents.coverage import attach_push
 from tocsin.incidents.metrics import SyncMeter
 from tocsin.incidents.storage import IncidentPolicy, StoreResult, count_unknown
 from tocsin.knowledge import INCIDENTS
@@ -63,7 +63,7 @@ class IncidentWriter:
         """Return the contents of a stored push; raises Refused, also if the plugin fails."""
         try:
             parts = tuple(self.provider.unpack(body, received_at))
-            return tuple(keep_request(received, body, received_at) for received in parts)
+            return tuple(attach_push(received, body, received_at) for received in parts)
         except Refused:
             raise
         except Exception as error:  # a bug of the plugin must stop only this push

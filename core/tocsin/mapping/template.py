@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tocsin.errors import Refused
 from tocsin.json_stream import JsonBody, JsonLimitError, JsonLimits
 from tocsin.mapping.mapped_incident import MappedIncident
-from tocsin.model import Incident, Json, Received, Rejected
+from tocsin.model import MAX_QUARANTINED, Incident, Json, Received, Rejected
 from tocsin.sandbox import Allowance, WritingEnvironment, write_json
 from tocsin.validation import explain_errors
 
@@ -34,8 +34,6 @@ LIMITS = JsonLimits(records=100_000, values=200_000, batch_records=250, batch_va
 """The bounds of a body. A batch is stored in its own transaction, within 0.1 s or so."""
 MAX_REJECTED = 100
 """How many rejected records of a body are kept; the others are counted."""
-_KEPT = 16_384
-"""How many bytes of a body with a single record are kept. One that is cut is not retried."""
 _MOST_MISTAKES = 5
 _JINJA_NAMES = ("caller", "kwargs", "loop", "varargs")
 
@@ -95,6 +93,8 @@ class MappingTemplate:
     ) -> bytes | None:
         """Return a body with only the record of an incident; None if the record is not known.
 
+        One that is too large to be stored is cut, and still too large.
+
         Renders the template once more, for which all incidents of the batch share an allowance.
         """
         if self._records is None:
@@ -106,7 +106,7 @@ class MappingTemplate:
         body = {**batch, self._records: alone} if self._records else alone
         try:
             is_same = self._render(body, allowance).incidents == [incidents[index]]
-            return orjson.dumps(body)[:_KEPT] if is_same else None
+            return orjson.dumps(body)[:MAX_QUARANTINED] if is_same else None
         except (Refused, orjson.JSONEncodeError):  # such as a value that is nested too deeply
             return None
 

@@ -55,7 +55,7 @@ from tocsin.model.knowledge import (
     Sighting,
 )
 from tocsin.model.marking import Marking, Pap, Tlp, find_marking
-from tocsin.model.page import Covered, Page, Received, Rejected, Window
+from tocsin.model.page import MAX_QUARANTINED, Covered, Page, Received, Rejected, Window
 from tocsin.model.remote_status import RemoteResolution, RemoteStatus, StatusMismatch
 from tocsin.model.report import (
     Action,
@@ -80,6 +80,7 @@ from tocsin.model.triage import (
 from tocsin.model.vocabulary import EntityKind, IncidentStatus, Json, Severity, Vocabulary
 
 __all__ = [
+    "MAX_QUARANTINED",
     "QUESTIONS",
     "TACTICS",
     "Action",

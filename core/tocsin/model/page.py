@@ -9,6 +9,9 @@ from datetime import datetime
 from tocsin.model.incident import Incident
 from tocsin.model.vocabulary import Json
 
+MAX_QUARANTINED = 16_384
+"""The most bytes of a rejected record that are stored. A request needs to be smaller."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:

@@ -23,13 +23,19 @@ from tocsin.clock import SystemClock
 from tocsin.credentials import Vault, list_saved_views, save_view
 from tocsin.erasure import Eraser, ErasureRequest, TombstoneFile, follow_erasures
 from tocsin.events import Notifiers
-from tocsin.incidents.coverage import PUSH_STREAM, keep_request
+from tocsin.incidents.coverage import PUSH_STREAM, attach_push, list_quarantine, reject_push
 from tocsin.incidents.coverage.positions import StreamKey, load_position
-from tocsin.incidents.storage.store import IncidentPolicy, store_page, store_received
+from tocsin.incidents.storage.store import (
+    IncidentPolicy,
+    store_batch,
+    store_page,
+    store_received,
+)
 from tocsin.incidents.triage import load_triage
 from tocsin.investigations import load_steps, replace_steps
 from tocsin.knowledge import ObservedRelation, SearchIndexer, record_relations
 from tocsin.model import (
+    MAX_QUARANTINED,
     Alert,
     Entity,
     EntityKind,
@@ -264,13 +270,34 @@ async def test_the_request_of_an_incident_that_is_rejected_afterwards_names_the_
     pseudonym = (await eraser.erase(request_))["pseudonym"]
     clock, key = eraser._clock, StreamKey("edge", PUSH_STREAM)
     rejected = Rejected(source="push", location="incident 2 of 2", reason="bad", content=b"{}")
-    part = keep_request(
-        Received(rejected=(rejected,)), f'[{{"u": "{NAME}"}}]'.encode(), clock.now()
-    )
+    part = attach_push(Received(rejected=(rejected,)), f'[{{"u": "{NAME}"}}]'.encode(), clock.now())
     await database.write(store_received, key, part, policy=POLICY, now=clock.now())
     assert NAME not in await dump()
     query = select(quarantine.c.request).where(quarantine.c.stream == PUSH_STREAM)
     assert pseudonym.encode() in await database.read(lambda c: c.scalar(query))
+
+
+@pytest.mark.parametrize("is_erased_first", [True, False])
+async def test_a_request_that_was_too_large_is_so_after_its_redaction(
+    eraser, request_, database, clock, is_erased_first
+):
+    host = Entity(EntityKind.HOST, "h" * 200)
+    request = f'["{host.value}", "{"x" * MAX_QUARANTINED}"]'.encode()[: MAX_QUARANTINED + 50]
+    one = Rejected(source="push", location="incident 2 of 2", reason="bad", content=b"{}")
+    cut = replace(one, request=request[:MAX_QUARANTINED])
+    parts = [
+        attach_push(Received(rejected=(one,)), request, clock.now()),
+        attach_push(Received(rejected=(cut,)), b"[]", clock.now()),
+        reject_push(request, "bad", clock.now()),
+    ]
+    if is_erased_first:
+        await eraser.erase(replace(request_, entity=host))
+    key = StreamKey("edge", PUSH_STREAM)
+    await database.write(store_batch, key, parts, policy=POLICY, now=clock.now())
+    if not is_erased_first:
+        await eraser.erase(replace(request_, entity=host))
+    found = (await database.read(list_quarantine, "edge", 10)).records
+    assert ["16 KiB" in (record["retry_obstacle"] or "") for record in found] == [True] * 3
 
 
 async def test_what_is_read_afterwards_names_the_pseudonym(eraser, request_, read, dump, database):

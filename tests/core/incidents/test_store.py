@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Connection, func, select
 
-from tocsin import Alert, Covered, Entity, EntityKind, Incident, IncidentStatus, Page, Rejected
+from tocsin import (
+    Alert,
+    Covered,
+    Entity,
+    EntityKind,
+    Incident,
+    IncidentStatus,
+    Page,
+    Received,
+    Rejected,
+)
+from tocsin.incidents.coverage import attach_push
 from tocsin.incidents.coverage.positions import StalePosition, StreamKey, load_position
 from tocsin.incidents.storage.alerts import IncidentPolicy
 from tocsin.incidents.storage.store import StoreResult, store_page
@@ -351,3 +362,16 @@ async def test_a_page_of_thousands_is_stored(feed, size):
     assert (await feed.store(*new)).counts.new == size
     changed = [version(n, IncidentStatus.ACTIVE) for n in range(size)]
     assert (await feed.store(*changed)).counts.changed == size
+
+
+def test_a_part_of_a_push_keeps_all_members_of_what_was_received():
+    rejected = Rejected(source="push", location="1", reason="bad", content=b"{}", request=b"[]")
+    covered = (Covered(source="push", start=0, end=9),)
+    counts = {"records": 3, "further_rejected": 1}
+    received = Received(
+        incidents=(incident(),), rejected=(rejected,), covered=covered, incomplete=("a",), **counts
+    )
+    part = attach_push(received, b"[]", NOW)
+    for each in fields(Received):
+        assert getattr(part, each.name) == getattr(received, each.name)
+        assert getattr(received, each.name) != each.default

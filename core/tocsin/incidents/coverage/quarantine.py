@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.incidents.coverage.ledger import MAX_REASON, MAX_SOURCE, ROW_SPAN, represent_point
 from tocsin.incidents.coverage.positions import StreamKey
 from tocsin.incidents.coverage.record_times import find_record_time
-from tocsin.model import Received, Rejected
+from tocsin.model import MAX_QUARANTINED, Received, Rejected
 from tocsin.store import Redactor, clean_text, count_matching
 from tocsin.store.tables import coverage, quarantine
 
@@ -21,10 +21,19 @@ PUSH_STREAM = "push"
 """The stream in the ledger for everything that is pushed to a provider."""
 WHOLE_PUSH = "whole request"
 """How the location of a push begins that was rejected as a whole."""
-_MAX_CONTENT = 16_384
-_TOO_LARGE = b""
-"""Stored instead of a request that does not fit."""
+_TOO_LARGE = b"\0"
+"""Takes the place of a request that is too large, also where the others are redacted."""
 _EXCERPT = 200
+_LENGTHS = (
+    func.length(quarantine.c.content).label("content_length"),
+    func.length(quarantine.c.request).label("request_length"),
+)
+_LISTED: list[ColumnElement[Any]] = [
+    *(column for column in quarantine.c if column.name not in ("content", "request")),
+    func.substr(quarantine.c.content, 1, _EXCERPT).label("content"),
+    *_LENGTHS,
+]
+"""The columns of a list, without what can be long."""
 _ADJACENT = 1_000
 """How far apart the IDs of records of one request can be, as other pushes get IDs meanwhile."""
 
@@ -41,29 +50,60 @@ class QuarantinePage:
     """The value of `before` for the next page, None on the last page."""
 
 
-class _Push:
-    """A pushed request, as far as the quarantine stores it, and when it was received.
-
-    It is no dataclass, so that the redaction of a part leaves it out: this takes long, and is only
-    needed if a record is rejected.
-    """
-
-    def __init__(self, request: bytes, received_at: datetime) -> None:
-        self.request = request[:_MAX_CONTENT]
-        self.received_at = received_at
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushedPart(Received):
     """Part of a push, with what a retry of its rejected records needs."""
 
-    push: _Push
+    request: bytes | None = None
+    """The whole request, `_TOO_LARGE` instead of one that is too large, None if it is not stored.
+
+    `redact_part` does not redact it, because this takes long, and most parts have no rejected
+    records.
+    """
+    received_at: datetime | None = None
 
 
-def keep_request(received: Received, request: bytes, received_at: datetime) -> PushedPart:
+def attach_push(received: Received, request: bytes, received_at: datetime) -> PushedPart:
     """Return a part of a push with the request and the time of the push."""
-    values = {each.name: getattr(received, each.name) for each in fields(Received)}
-    return PushedPart(**values, push=_Push(request, received_at))
+    rejected = (
+        one if one.request is None else replace(one, request=_limit_request(one.request))
+        for one in received.rejected
+    )
+    return PushedPart(
+        incidents=received.incidents,
+        rejected=tuple(rejected),
+        further_rejected=received.further_rejected,
+        covered=received.covered,
+        records=received.records,
+        incomplete=received.incomplete,
+        request=_limit_request(request),
+        received_at=received_at,
+    )
+
+
+def reject_push(
+    request: bytes, reason: str, received_at: datetime, location: str = WHOLE_PUSH
+) -> PushedPart:
+    """Return a push that is rejected as a whole."""
+    # the content is the request, unless that is too large
+    marked = _TOO_LARGE if len(request) >= MAX_QUARANTINED else b""
+    rejected = Rejected(
+        source=PUSH_STREAM, location=location, reason=reason, content=request, request=marked
+    )
+    return PushedPart(rejected=(rejected,), received_at=received_at)
+
+
+def _limit_request(request: bytes) -> bytes:
+    """Return a request that can be stored; before any redaction, which changes the length."""
+    return request if len(request) < MAX_QUARANTINED else _TOO_LARGE
+
+
+def redact_part(redactor: Redactor, received: Received) -> Received:
+    """Return a part with all erased values replaced, but for those in the request of its push."""
+    if not isinstance(received, PushedPart):
+        return redactor.redact(received)
+    redacted = redactor.redact(replace(received, request=None))
+    return replace(redacted, request=received.request)
 
 
 def quarantine_rejected(
@@ -75,8 +115,9 @@ def quarantine_rejected(
     redactor: Redactor | None = None,
 ) -> None:
     """Store the records that cannot be read, and the number of further ones."""
-    push = received.push if isinstance(received, PushedPart) else None
-    request = push.request if push else b""
+    request, received_at = None, None
+    if isinstance(received, PushedPart):
+        request, received_at = received.request, received.received_at
     if redactor is not None:
         request = redactor.redact(request)
     rejected = received.rejected
@@ -97,20 +138,19 @@ def quarantine_rejected(
             "source": clean_text(record.source, MAX_SOURCE),
             "location": clean_text(record.location, MAX_REASON),
             "reason": clean_text(record.reason, MAX_REASON),
-            "content": record.content[:_MAX_CONTENT],
+            "content": record.content[:MAX_QUARANTINED],
             "created_at": now,
-            "request": _limit_request(request if record.request is None else record.request),
-            "received_at": push.received_at if push else None,
+            "request": _store_request(request if record.request is None else record.request),
+            "received_at": received_at,
         }
         for record in rejected
     ]
     connection.execute(insert(quarantine), rows)
 
 
-def _limit_request(request: bytes) -> bytes | None:
-    if not request:
-        return None
-    return request if len(request) < _MAX_CONTENT else _TOO_LARGE
+def _store_request(request: bytes | None) -> bytes | None:
+    """Return what is stored of a request: None for none, nothing of one that is too large."""
+    return b"" if request and _limit_request(request) == _TOO_LARGE else request or None
 
 
 def list_quarantine(
@@ -122,13 +162,13 @@ def list_quarantine(
     """
     conditions = [] if provider is None else [quarantine.c.provider == provider]
     total = count_matching(connection, quarantine, conditions)
-    page = select(quarantine).where(*conditions).order_by(quarantine.c.id.desc()).limit(limit + 1)
+    page = select(*_LISTED).where(*conditions).order_by(quarantine.c.id.desc()).limit(limit + 1)
     if before is not None:
         page = page.where(quarantine.c.id < before)
     found = connection.execute(page).all()
     rows = found[:limit]
     return QuarantinePage(
-        [_represent_record(row, row.content[:_EXCERPT]) for row in rows],
+        [_represent_record(row) for row in rows],
         total.count,
         total.exact,
         rows[-1].id if len(found) > limit else None,
@@ -146,7 +186,7 @@ def load_quarantined(connection: Connection, id_: int) -> dict[str, Any] | None:
         return None
     start, end = _find_range(connection, row)
     return {
-        **_represent_record(row, row.content),
+        **_represent_record(row),
         "from": start,
         "to": end,
         "recorded_at": isoformat_or_none(find_record_time(row.content, row.created_at)),
@@ -156,7 +196,8 @@ def load_quarantined(connection: Connection, id_: int) -> dict[str, Any] | None:
 
 def load_quarantined_row(connection: Connection, id_: int) -> Row[Any] | None:
     """Return the row of a record, None if there is none."""
-    return connection.execute(select(quarantine).where(quarantine.c.id == id_)).one_or_none()
+    query = select(quarantine, *_LENGTHS).where(quarantine.c.id == id_)
+    return connection.execute(query).one_or_none()
 
 
 def find_retry_obstacle(record: Row[Any]) -> str | None:
@@ -165,12 +206,14 @@ def find_retry_obstacle(record: Row[Any]) -> str | None:
         return "The record was already retried."
     if record.stream != PUSH_STREAM:
         return "Tocsin read the record from the SIEM, so only a backfill can read it again."
-    if not record.content:
+    if not record.content_length:
         return "Tocsin did not store the content of the record."
-    request = get_request(record)
-    if request is None:
+    length = record.request_length
+    if length is None and is_whole_push(record):
+        length = record.content_length
+    if length is None:
         return "Tocsin did not store the part of the request that contains the record."
-    if request == _TOO_LARGE or len(request) >= _MAX_CONTENT:
+    if length == 0 or length >= MAX_QUARANTINED:
         return "The request was larger than the 16 KiB that Tocsin stores of it."
     return None
 
@@ -254,7 +297,7 @@ def _find_range(connection: Connection, record: Row[Any]) -> tuple[Any, Any]:
     return represent_point(start, "time"), represent_point(end, "time")
 
 
-def _represent_record(row: Row[Any], content: bytes) -> dict[str, Any]:
+def _represent_record(row: Row[Any]) -> dict[str, Any]:
     return {
         "id": row.id,
         "provider": row.provider,
@@ -262,7 +305,7 @@ def _represent_record(row: Row[Any], content: bytes) -> dict[str, Any]:
         "source": row.source,
         "location": row.location,
         "reason": row.reason,
-        "content": content.decode("utf-8", "replace"),
+        "content": row.content.decode("utf-8", "replace"),
         "created_at": isoformat(row.created_at),
         "retried_at": isoformat_or_none(row.retried_at),
         "retried_by": row.retried_by,

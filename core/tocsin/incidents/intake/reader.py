@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from tocsin.errors import Refused, TryLater
 from tocsin.hookspecs import Intake, IntakePosition, QueuedPush
-from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, StreamKey, keep_request
+from tocsin.incidents.coverage import PUSH_STREAM, WHOLE_PUSH, StreamKey, reject_push
 from tocsin.incidents.held_lease import hold_when_free
 from tocsin.incidents.intake.losses import describe_skip, record_loss
 from tocsin.incidents.intake.positions import (
@@ -24,7 +24,7 @@ from tocsin.incidents.intake.positions import (
 from tocsin.incidents.storage import StoreResult, store_batch
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.loops import beat, raise_if_cancelled, run_forever
-from tocsin.model import Received, Rejected
+from tocsin.model import Received
 from tocsin.store import DatabaseFault, Lease, LeaseLost, find_fault
 
 BATCH = 500
@@ -176,14 +176,8 @@ class IntakeReader:
 
     def _reject(self, push: QueuedPush, reason: str) -> _Part:
         _log.warning("accepted push quarantined", provider=self._writer.name, reason=reason)
-        rejected = Rejected(
-            source=self._key.stream,
-            location=f"{WHOLE_PUSH}, number {push.sequence} in the intake",
-            reason=reason,
-            content=push.body,
-        )
-        part = keep_request(Received(rejected=(rejected,)), b"", push.received_at)
-        return _Part(push, (part,))
+        location = f"{WHOLE_PUSH}, number {push.sequence} in the intake"
+        return _Part(push, (reject_push(push.body, reason, push.received_at, location),))
 
     async def _store(self, batch: Sequence[_Part], stream: str) -> None:
         """Store pushes in one transaction; if that fails, each half by itself.

@@ -18,6 +18,7 @@ from tocsin.incidents.coverage import (
     advance_position,
     quarantine_rejected,
     record_coverage,
+    redact_part,
 )
 from tocsin.incidents.documents import (
     DOCUMENT_UPSERT,
@@ -154,7 +155,7 @@ def store_batch(
     batch = [limit_records(received, are_stored=policy.stores_records) for received in batch]
     redactor = load_redactor(connection)
     if redactor is not None:
-        batch = [redactor.redact(received) for received in batch]
+        batch = [redact_part(redactor, received) for received in batch]
     batch = [reject_invalid(key.stream, received) for received in batch]
     parts = [fold_versions(received.incidents) for received in batch]
     changes = _load_changes(connection, key.provider, merge_parts(parts))
