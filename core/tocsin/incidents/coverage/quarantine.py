@@ -30,7 +30,10 @@ _LENGTHS = (
 )
 _LISTED: list[ColumnElement[Any]] = [
     *(column for column in quarantine.c if column.name not in ("content", "request")),
-    func.substr(quarantine.c.content, 1, _EXCERPT).label("content"),
+    # SQLite returns null for the start of an empty value
+    func.coalesce(func.substr(quarantine.c.content, 1, _EXCERPT), quarantine.c.content).label(
+        "content"
+    ),
     *_LENGTHS,
 ]
 """The columns of a list, without what can be long."""
