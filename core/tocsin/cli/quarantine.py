@@ -25,9 +25,11 @@ _COLUMNS = Columns(
     brief=("id", "provider", "created_at", "location", "reason"),
 )
 _RESULTS = Columns(("id", "outcome"))
-_MAX_RETRIED = 50
-_RETRIED = "retried"
-_RETRY = ("id", "provider", "received", "new", "changed", "rejected")
+MAX_RETRIED = 50
+"""The most records of one request, as in the API."""
+RETRIED = "retried"
+"""The outcome of a successful retry, as in the API."""
+_RETRY = ("id", "provider", "received", "new", "changed", "rejected", "records")
 
 
 @app.callback(invoke_without_command=True)
@@ -63,27 +65,39 @@ def retry(
     """Retry pushed records after a fix.
 
     Maps the stored requests with the provider's present settings, and stores the incidents. If a
-    record still cannot be parsed, nothing changes for it, and the exit status is 2.
+    record still cannot be parsed, nothing changes for it, and the exit status is 2. Several records
+    are retried from the oldest to the newest.
     """
     if len(records) == 1:
         path = admin_path("quarantine", str(records[0]), "retry")
         answer = run_on_api(url, token, lambda api: api.call("POST", path))
         print_record(answer, _RETRY, as_json=as_json)
         return
-    results = run_on_api(url, token, lambda api: _retry_several(api, records))
-    retried = [result for result in results if result["outcome"] == _RETRIED]
-    if retried or as_json:
-        print_records(retried, _RESULTS, as_json=as_json)
-    if len(retried) < len(results):
-        refused = (each for each in results if each["outcome"] != _RETRIED)
+    chosen = sorted(set(records))
+    results, failure = run_on_api(url, token, lambda api: _retry_several(api, chosen))
+    retried = [result for result in results if result["outcome"] == RETRIED]
+    if as_json:
+        print_records(results, _RESULTS, as_json=True)
+    elif retried:
+        print_records(retried, _RESULTS, as_json=False)
+    if len(retried) < len(chosen):
+        refused = (each for each in results if each["outcome"] != RETRIED)
         reasons = [f"{each['id']}: {each['detail'] or 'not found'}" for each in refused]
-        summary = f"retried {len(retried)} of {len(results)} records"
+        if failure is not None:
+            reasons.append(str(failure))
+        summary = f"retried {len(retried)} of {len(chosen)} records"
         raise OperatorError("\n".join([*reasons, summary]))
 
 
-async def _retry_several(api: ServiceApi, records: Sequence[int]) -> list[dict[str, Any]]:
+async def _retry_several(
+    api: ServiceApi, records: Sequence[int]
+) -> tuple[list[dict[str, Any]], OperatorError | None]:
+    """Return the results, and the error that prevented further ones if there is one."""
     path, results = admin_path("quarantine", "retry"), list[dict[str, Any]]()
-    for start in range(0, len(records), _MAX_RETRIED):
-        chosen = records[start : start + _MAX_RETRIED]
-        results += (await api.call("POST", path, body={"records": chosen}))["results"]
-    return results
+    for start in range(0, len(records), MAX_RETRIED):
+        chosen = records[start : start + MAX_RETRIED]
+        try:
+            results += (await api.call("POST", path, body={"records": chosen}))["results"]
+        except OperatorError as error:
+            return results, error
+    return results, None

@@ -45,7 +45,7 @@ async def test_a_push_that_maps_now_is_stored_alerted_and_marked(api, admin, clo
     await keep(api, clock)
     clock.advance(minutes=5)
     answer = await admin.ask("POST", RETRY)
-    counts = {"received": 1, "new": 1, "changed": 0, "rejected": 0}
+    counts = {"received": 1, "new": 1, "changed": 0, "rejected": 0, "records": [1]}
     assert answer == {"id": 1, "provider": PUSHED, **counts}
     assert await stored(api, incidents.c.external_id, incidents.c.occurred_at) == [
         ("case-17", clock.now().replace(minute=0))

@@ -132,6 +132,9 @@ async def test_rejected_incidents_of_one_request_are_retried_together(api, admin
     records = await waiting(admin)
     answer = await admin.ask("POST", f"{PATH}/{records['incident 2 of 4']}/retry")
     assert (answer["received"], answer["new"]) == (2, 2)
+    assert answer["records"] == [records["incident 2 of 4"], records["incident 3 of 4"]]
+    [entry, _] = await admin.audited(action="quarantine.retry")
+    assert entry["details"]["records"] == answer["records"]
     last = records["incident 3 of 3"]
     assert await waiting(admin) == {"incident 3 of 3": last}
     await admin.ask("POST", f"{PATH}/{last}/retry")

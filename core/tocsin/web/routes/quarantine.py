@@ -99,6 +99,7 @@ def _describe_retry(push: MappedPush, result: RetryResult) -> AuditedChange:
         "new": counts.new,
         "changed": counts.changed,
         "rejected": counts.rejected,
+        "records": sorted(result.records),
     }
     return AuditedChange(target=f"quarantine:{push.record.id}", details=details)
 

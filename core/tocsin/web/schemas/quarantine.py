@@ -91,6 +91,7 @@ class QuarantineRetry(ResponseModel):
         "new": 1,
         "changed": 0,
         "rejected": 0,
+        "records": [17, 18],
     }
 
     id: int
@@ -104,6 +105,10 @@ class QuarantineRetry(ResponseModel):
     rejected: int = Field(
         description="Number of incidents that could not be parsed, each of which is now a "
         "quarantined record."
+    )
+    records: list[int] = Field(
+        description="IDs of the records that are now retried: this one, and others of the same "
+        "request that could be parsed."
     )
 
 
