@@ -13,7 +13,6 @@ from sqlalchemy import (
     JSON,
     ColumnElement,
     Connection,
-    LargeBinary,
     RowMapping,
     String,
     Table,
@@ -68,6 +67,8 @@ _LEFT_OUT = CONFIGURATION | {
     *("record_shapes", "removed_incidents", "revoked_tokens", "rate_usage", "nodes", "write_marks"),
 }
 """Tables without values of their own, those made from others, and those erased in another way."""
+_ESCAPED = r"\u00"
+"""Start of the escape sequences by which JSON can spell letters and digits."""
 _BYTES = {attempts.c.response, quarantine.c.content, quarantine.c.request}
 _INCIDENT_TABLES: Mapping[Table, str] = {
     incidents: "number",
@@ -112,11 +113,16 @@ def _contains(connection: Connection, column: Any, needle: str | None) -> Column
     """Return a condition that every row with the value meets, and few others."""
     if needle is None:
         return literal(value=True)
-    text: ColumnElement[Any] = cast(column, Text)
-    if isinstance(column.type, LargeBinary) and connection.dialect.name == "postgresql":
-        text = func.encode(column, "escape")
-    found: ColumnElement[bool] = func.lower(text).contains(needle, autoescape=True)
-    return found
+    if column not in _BYTES:
+        found: ColumnElement[bool] = func.lower(cast(column, Text)).contains(
+            needle, autoescape=True
+        )
+        return found
+    if connection.dialect.name == "postgresql":
+        text, position = func.lower(func.encode(column, "escape")), func.strpos
+    else:  # where LIKE ends at a null character
+        text, position = func.lower(cast(column, Text)), func.instr
+    return or_(position(text, needle) > 0, position(text, _ESCAPED) > 0)
 
 
 def find_needle(value: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -10,6 +12,7 @@ from hashlib import blake2b
 from operator import is_
 from typing import Any, TypeVar, cast
 
+import orjson
 from sqlalchemy import Connection, select
 
 from tocsin.store.tables import erasures
@@ -17,6 +20,13 @@ from tocsin.store.tables import erasures
 ERASURE_KEY = "tocsin_erasure_key"
 """The execution option with the key of the digests, under the same name in a mapping."""
 T = TypeVar("T")
+_UNICODE = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
+_ESCAPED = re.compile(_UNICODE + r'|\\["\\/bfnrt]|.', re.DOTALL)
+"""A character as JSON spells it."""
+_QUOTED = re.compile(_UNICODE + r"|\\\\|.", re.DOTALL)
+"""A character in a text that contains JSON or a `repr`, or a path, in which `\n` is no line end."""
+_UNQUOTED = re.compile(r'(?:[^"\\]++|\\.)++', re.DOTALL)
+"""Text between two quotes of JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +53,18 @@ def _lower(text: str) -> str:
     return "".join(low if len(low := each.lower()) == 1 else each for each in text)
 
 
+def _is_json(content: bytes) -> bool:
+    try:
+        orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _unescape(spelled: str) -> str:
+    return spelled if len(spelled) == 1 else str(json.loads(f'"{spelled}"'))
+
+
 class Redactor:
     """Replaces erased values, where they are not part of a longer word."""
 
@@ -52,16 +74,45 @@ class Redactor:
         self._lengths = sorted({each.length for each in self._erased.values()}, reverse=True)
 
     def redact_text(self, text: str) -> str:
-        """Return the text with every erased value replaced."""
-        lowered, parts, done, start = _lower(text), list[str](), 0, 0
+        """Return the text with every erased value replaced, also in quoted JSON and in a `repr`."""
+        redacted = self._redact_spelled(text)
+        if r"\\" in redacted or r"\u" in redacted:
+            redacted = self._redact_spelled(redacted, _QUOTED)
+        return redacted
+
+    def _redact_json(self, text: str) -> str:
+        """Return text between two quotes of JSON, redacted as the text that it stands for."""
+        redacted = self._redact_spelled(text, _ESCAPED)
+        if r"\\" in redacted:
+            redacted = self._redact_spelled(redacted, _ESCAPED, _QUOTED)
+        return redacted
+
+    def _redact_spelled(self, text: str, *patterns: re.Pattern[str]) -> str:
+        """Return the text with every erased value replaced that was escaped in these ways.
+
+        Each pattern matches a character or its escape sequence, the outermost first.
+        """
+        read, spelled = text, cast(Sequence[str], text)
+        for pattern in patterns:
+            spans = [found.span() for found in pattern.finditer(read)]
+            spelled = ["".join(spelled[start:end]) for start, end in spans]
+            read = "".join(_unescape(read[start:end]) for start, end in spans)
+        parts, done = list[str](), 0
+        for start, found in self._find(read):
+            parts += (*spelled[done:start], found.pseudonym)
+            done = start + found.length
+        return "".join((*parts, *spelled[done:])) if parts else text
+
+    def _find(self, text: str) -> Iterator[tuple[int, Erasure]]:
+        """Yield the start of each erased value in the text."""
+        lowered, start = _lower(text), 0
         while start < len(text):
             found = self._match(lowered, start)
             if found is None:
                 start += 1
-                continue
-            parts += (text[done:start], found.pseudonym)
-            done = start = start + found.length
-        return "".join((*parts, text[done:])) if parts else text
+            else:
+                yield start, found
+                start += found.length
 
     def _match(self, text: str, start: int) -> Erasure | None:
         if start and text[start].isalnum() and text[start - 1].isalnum():
@@ -103,9 +154,17 @@ class Redactor:
         return result
 
     def _redact_bytes(self, value: bytes) -> bytes:
-        text = value.decode("utf-8", "surrogateescape")
-        redacted = self.redact_text(text)
-        return value if redacted is text else redacted.encode("utf-8", "surrogateescape")
+        """Return bytes with every value replaced, also if it is escaped as in JSON.
+
+        What is no JSON may be its start, and is searched with and without escape sequences.
+        """
+        text = redacted = value.decode("utf-8", "surrogateescape")
+        is_escaped = "\\" in text
+        if not (is_escaped and _is_json(value)):
+            redacted = self.redact_text(text)
+        if is_escaped:
+            redacted = _UNQUOTED.sub(lambda part: self._redact_json(part[0]), redacted)
+        return value if redacted == text else redacted.encode("utf-8", "surrogateescape")
 
     def _redact_parts(self, parts: Collection[Any]) -> list[Any] | None:
         """Return redacted values; None if nothing was found.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import secrets
-from base64 import urlsafe_b64encode
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -20,8 +18,8 @@ from stored_documents import compare_documents
 from tocsin.accounting import Period, report_period
 from tocsin.audit import AuditRecord, record, verify
 from tocsin.clock import SystemClock
-from tocsin.credentials import Vault, list_saved_views, save_view
-from tocsin.erasure import Eraser, ErasureRequest, TombstoneFile, follow_erasures
+from tocsin.credentials import list_saved_views, save_view
+from tocsin.erasure import TombstoneFile, follow_erasures
 from tocsin.events import Notifiers
 from tocsin.incidents.coverage import PUSH_STREAM, attach_push, list_quarantine, reject_push
 from tocsin.incidents.coverage.positions import StreamKey, load_position
@@ -29,7 +27,6 @@ from tocsin.incidents.storage.store import (
     IncidentPolicy,
     store_batch,
     store_page,
-    store_received,
 )
 from tocsin.incidents.triage import load_triage
 from tocsin.investigations import load_steps, replace_steps
@@ -56,33 +53,17 @@ from tocsin.store.tables import (
     events,
     incidents,
     metadata,
-    quarantine,
     sessions,
 )
 
-NAME = "j.d\u00f6e"
-PERSON = Entity(EntityKind.USER, NAME)
+from .conftest import NAME, PERSON
+
 KEY = StreamKey("edge", "changed")
 POLICY = IncidentPolicy("https://tocsin.example.org")
 
 
 def build_alert(title: str, at: datetime) -> Alert:
     return Alert(external_id="a", title=title, severity=Severity.HIGH, occurred_at=at)
-
-
-@pytest.fixture
-def vault() -> Vault:
-    return Vault(urlsafe_b64encode(secrets.token_bytes(32)).decode(), source="the test")
-
-
-@pytest.fixture
-def eraser(database, vault, clock, tmp_path) -> Eraser:
-    return Eraser(database, vault, clock, tmp_path, tmp_path / "archive")
-
-
-@pytest.fixture
-def request_() -> ErasureRequest:
-    return ErasureRequest(entity=PERSON, by="ana", address="local")
 
 
 @pytest.fixture
@@ -161,7 +142,7 @@ def dump(database, migrated_url, tmp_path):
                 query = text(f"SELECT t::text FROM {name} t")
                 rows = await database.read(lambda c, query=query: c.scalars(query).all())
                 found += [row.encode() for row in rows]
-            blobs = "SELECT content FROM quarantine UNION ALL SELECT response FROM attempts"
+            blobs = "SELECT content || request FROM quarantine UNION SELECT response FROM attempts"
             found += await database.read(lambda c: c.scalars(text(blobs)).all())
         return b"\n".join(found).decode("utf-8", "replace").lower()
 
@@ -261,20 +242,6 @@ async def test_a_stop_stays_in_force_if_a_value_is_erased_from_its_words(
     erased = await eraser.erase(replace(request_, entity=Entity(EntityKind.HOST, value)))
     found = await database.read(find_stop, StopKind.PROVIDER, "edge", clock.now())
     assert found.reason == f"noise of {erased['pseudonym']}"
-
-
-async def test_the_request_of_an_incident_that_is_rejected_afterwards_names_the_pseudonym(
-    eraser, request_, read, dump, database
-):
-    await read()
-    pseudonym = (await eraser.erase(request_))["pseudonym"]
-    clock, key = eraser._clock, StreamKey("edge", PUSH_STREAM)
-    rejected = Rejected(source="push", location="incident 2 of 2", reason="bad", content=b"{}")
-    part = attach_push(Received(rejected=(rejected,)), f'[{{"u": "{NAME}"}}]'.encode(), clock.now())
-    await database.write(store_received, key, part, policy=POLICY, now=clock.now())
-    assert NAME not in await dump()
-    query = select(quarantine.c.request).where(quarantine.c.stream == PUSH_STREAM)
-    assert pseudonym.encode() in await database.read(lambda c: c.scalar(query))
 
 
 @pytest.mark.parametrize("is_erased_first", [True, False])
