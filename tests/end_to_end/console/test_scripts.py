@@ -215,6 +215,15 @@ async def test_a_key_acknowledges_the_current_incident_or_the_selected_ones(
     await expect(result).to_contain_text("2 of 2 selected incidents updated")
 
 
+@pytest.mark.full
+async def test_the_result_of_a_bulk_retry_has_the_focus_and_leaves_the_address(window: Page):
+    await window.goto("/quarantine?provider=edge&retried=2&message=post-quarantine-retry")
+    result = window.get_by_role("status").first
+    await expect(result).to_contain_text("2 of 2 selected records retried")
+    await expect(result).to_be_focused()
+    assert window.url.endswith("/quarantine?provider=edge")
+
+
 async def test_the_page_of_an_incident_has_keys(window: Page, sensor: Sensor):
     await open_newest(window, sensor, 1)
     links = window.locator(".worklist tbody th a")

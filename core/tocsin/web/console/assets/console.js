@@ -254,7 +254,7 @@ if (main?.dataset.live) follow(main);
 function forgetResult() {
   const address = new URL(window.location);
   if (!address.searchParams.has("message")) return;
-  for (const name of ["message", "updated", "unchanged"]) address.searchParams.delete(name);
+  for (const name of ["message", "updated", "unchanged", "retried"]) address.searchParams.delete(name);
   history.replaceState(null, "", address);
 }
 forgetResult();
