@@ -477,6 +477,7 @@ quarantine = Table(
     # for a rejected part of a push: what a retry maps, empty if it is too large
     Column("request", LargeBinary),
     Column("received_at", Timestamp),
+    Column("request_id", BigInteger),  # the record of the same push that contains the request
 )
 Index(
     "ix_quarantine_retried_at",

@@ -21,7 +21,7 @@ from tocsin.events import Notifiers
 from tocsin.fields import SettingsOrigin
 from tocsin.hookspecs import Capability
 from tocsin.incidents import ProviderFacts, PushInbox, SyncContext, SyncMeters, load_quarantined_row
-from tocsin.store.tables import coverage, events, incidents
+from tocsin.store.tables import coverage, events, incidents, quarantine
 from tocsin_connectors.siem.push import Push
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -159,6 +159,18 @@ async def test_a_rejected_incident_of_an_accepted_push_is_retried(api, admin, cl
     found = await api.services.database.read(lambda c: dict(map(tuple, c.execute(query))))
     assert found == {"a": received_at, "b": received_at}
     assert await account(api, clock) == (3, 2, 0, 1, 0)
+
+
+async def test_the_request_of_several_rejected_incidents_is_stored_once(api, admin, use):
+    await use(BROKEN)
+    await push(api, [CASES[0], *(CASES[1] for _ in range(100))])
+    query = select(func.sum(func.length(quarantine.c.request)), func.count())
+    size, count = await api.services.database.read(lambda c: c.execute(query).one())
+    requests = {(await admin.read(f"{PATH}/{id_}"))["request"] for id_ in (1, 100)}
+    assert (count, len(requests), size) == (100, 1, len(requests.pop()))
+    await use(HALF)
+    answer = await admin.ask("POST", f"{PATH}/100/retry")
+    assert (answer["records"], await waiting(admin)) == ([*range(1, 101)], {})
 
 
 @on_sqlite

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, or_, select, update
 
 from tocsin.clock import isoformat, isoformat_or_none
 from tocsin.incidents.coverage.ledger import MAX_REASON, MAX_SOURCE, ROW_SPAN, represent_point
@@ -24,9 +24,13 @@ WHOLE_PUSH = "whole request"
 _TOO_LARGE = b"\0"
 """Takes the place of a request that is too large, also where the others are redacted."""
 _EXCERPT = 200
+_holder = quarantine.alias("holder")
+_RECORDS = quarantine.outerjoin(_holder, _holder.c.id == quarantine.c.request_id)
 _LENGTHS = (
     func.length(quarantine.c.content).label("content_length"),
-    func.length(quarantine.c.request).label("request_length"),
+    func.coalesce(func.length(quarantine.c.request), func.length(_holder.c.request)).label(
+        "request_length"
+    ),
 )
 _LISTED: list[ColumnElement[Any]] = [
     *(column for column in quarantine.c if column.name not in ("content", "request")),
@@ -37,6 +41,12 @@ _LISTED: list[ColumnElement[Any]] = [
     *_LENGTHS,
 ]
 """The columns of a list, without what can be long."""
+_WHOLE: list[ColumnElement[Any]] = [
+    *(column for column in quarantine.c if column.name != "request"),
+    func.coalesce(quarantine.c.request, _holder.c.request).label("request"),
+    *_LENGTHS,
+]
+"""The columns of a record, with the request where another record of the push contains it."""
 _ADJACENT = 1_000
 """How far apart the IDs of records of one request can be, as other pushes get IDs meanwhile."""
 
@@ -112,43 +122,59 @@ def redact_part(redactor: Redactor, received: Received) -> Received:
 def quarantine_rejected(
     connection: Connection,
     key: StreamKey,
-    received: Received,
+    batch: Iterable[Received],
     now: datetime,
     *,
     redactor: Redactor | None = None,
 ) -> None:
-    """Store the records that cannot be read, and the number of further ones."""
-    request, received_at = None, None
-    if isinstance(received, PushedPart):
-        request, received_at = received.request, received.received_at
-    if redactor is not None:
-        request = redactor.redact(request)
-    rejected = received.rejected
-    if further := received.further_rejected:
-        reason = f"{further:,} further records were rejected and not kept"
-        uncounted = Rejected(
-            source=key.stream,
-            location="further records",
-            reason=reason,
-            content=b"",
-            request=b"",
-        )
-        rejected = (*rejected, uncounted)
-    rows = [
-        {
-            "provider": key.provider,
-            "stream": key.stream,
-            "source": clean_text(record.source, MAX_SOURCE),
-            "location": clean_text(record.location, MAX_REASON),
-            "reason": clean_text(record.reason, MAX_REASON),
-            "content": record.content[:MAX_QUARANTINED],
-            "created_at": now,
-            "request": _store_request(request if record.request is None else record.request),
-            "received_at": received_at,
-        }
-        for record in rejected
-    ]
-    connection.execute(insert(quarantine), rows)
+    """Store the records that cannot be read, and the number of further ones.
+
+    Of the records that need the whole request of a push, the first contains it.
+    """
+    holders: dict[tuple[bytes, datetime | None], int] = {}
+    rows = []
+    for received in batch:
+        push = received if isinstance(received, PushedPart) else PushedPart()
+        for record in _list_rejected(key, received):
+            row = {
+                "provider": key.provider,
+                "stream": key.stream,
+                "source": clean_text(record.source, MAX_SOURCE),
+                "location": clean_text(record.location, MAX_REASON),
+                "reason": clean_text(record.reason, MAX_REASON),
+                "content": record.content[:MAX_QUARANTINED],
+                "created_at": now,
+                "request": _store_request(record.request),
+                "received_at": push.received_at,
+                "request_id": None,
+            }
+            rows.append(row)
+            if record.request is not None or push.request is None:
+                continue
+            place = push.request, push.received_at
+            if (holder := holders.get(place)) is not None:
+                row["request_id"] = holder
+                continue
+            request = redactor.redact(push.request) if redactor else push.request
+            adding = insert(quarantine).values(rows.pop() | {"request": _store_request(request)})
+            holders[place] = connection.execute(adding.returning(quarantine.c.id)).scalar_one()
+    if rows:
+        connection.execute(insert(quarantine), rows)
+
+
+def _list_rejected(key: StreamKey, received: Received) -> Sequence[Rejected]:
+    """Return the rejected records of a part, and one that counts further ones if there are any."""
+    further = received.further_rejected
+    if not further:
+        return received.rejected
+    uncounted = Rejected(
+        source=key.stream,
+        location="further records",
+        reason=f"{further:,} further records were rejected and not kept",
+        content=b"",
+        request=b"",
+    )
+    return (*received.rejected, uncounted)
 
 
 def _store_request(request: bytes | None) -> bytes | None:
@@ -165,7 +191,8 @@ def list_quarantine(
     """
     conditions = [] if provider is None else [quarantine.c.provider == provider]
     total = count_matching(connection, quarantine, conditions)
-    page = select(*_LISTED).where(*conditions).order_by(quarantine.c.id.desc()).limit(limit + 1)
+    page = select(*_LISTED).select_from(_RECORDS).where(*conditions)
+    page = page.order_by(quarantine.c.id.desc()).limit(limit + 1)
     if before is not None:
         page = page.where(quarantine.c.id < before)
     found = connection.execute(page).all()
@@ -199,7 +226,7 @@ def load_quarantined(connection: Connection, id_: int) -> dict[str, Any] | None:
 
 def load_quarantined_row(connection: Connection, id_: int) -> Row[Any] | None:
     """Return the row of a record, None if there is none."""
-    query = select(quarantine, *_LENGTHS).where(quarantine.c.id == id_)
+    query = select(*_WHOLE).select_from(_RECORDS).where(quarantine.c.id == id_)
     return connection.execute(query).one_or_none()
 
 
@@ -239,12 +266,18 @@ def lock_siblings(connection: Connection, record: Row[Any]) -> dict[int, str]:
     """
     if not record.request:
         return {}
+    holder = record.request_id or record.id
+    is_sibling = or_(
+        quarantine.c.id == holder,
+        quarantine.c.request_id == holder,
+        quarantine.c.request == record.request,
+    )
     query = select(quarantine.c.id, quarantine.c.location).where(
         quarantine.c.id.between(record.id - _ADJACENT, record.id + _ADJACENT),
         quarantine.c.provider == record.provider,
         quarantine.c.stream == PUSH_STREAM,
         quarantine.c.created_at == record.created_at,
-        quarantine.c.request == record.request,
+        is_sibling,
         quarantine.c.retried_at.is_(None),
     )
     # the order avoids deadlocks
