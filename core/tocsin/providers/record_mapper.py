@@ -11,11 +11,10 @@ from pydantic import ValidationError
 
 from tocsin.errors import Broken, Misconfigured, PluginFailure, TryLater
 from tocsin.hookspecs import Tools
-from tocsin.model import Covered, Incident, Json, Page, Rejected, Window
+from tocsin.model import MAX_QUARANTINED, Covered, Incident, Json, Page, Rejected, Window
 from tocsin.providers.cursor import WindowCursor, compute_digest
 
 _LONGEST_REASON = 300
-_KEPT = 16_384
 
 
 class RecordSource(Protocol):
@@ -133,7 +132,7 @@ class RecordMapper:
             source=self._stream,
             location=f"changed from {window.start.isoformat()} to {window.end.isoformat()}",
             reason=reason[:_LONGEST_REASON],
-            content=orjson.dumps(record)[:_KEPT],
+            content=orjson.dumps(record)[:MAX_QUARANTINED],
         )
 
 
