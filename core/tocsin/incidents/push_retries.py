@@ -30,6 +30,7 @@ from tocsin.incidents.coverage import (
 from tocsin.incidents.storage import StoreResult, identify, reject_invalid, store_batch
 from tocsin.incidents.writer import IncidentWriter
 from tocsin.model import Received
+from tocsin.store import lock_exclusively
 from tocsin.store.tables import incidents
 
 
@@ -117,6 +118,7 @@ def store_retry(connection: Connection, push: MappedPush, by: str, now: datetime
 
 
 def _store(connection: Connection, push: MappedPush, by: str, now: datetime) -> RetryResult:
+    lock_exclusively(connection, "retries")  # each needs to see what the others have stored
     siblings, later = lock_siblings(connection, push.record), _find_later(connection, push)
     if not mark_retried(connection, [push.record.id], by, now):
         raise RetryRefusedError("The record was already retried, or no longer exists.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -139,6 +140,20 @@ async def test_the_version_that_was_received_last_stays(api, admin, clock, tries
         assert {each["outcome"] for each in answer["results"]} == {"retried"}
     found = await stored(api, incidents.c.status)
     assert ("Closed",) in found
+
+
+async def test_of_versions_that_are_retried_at_the_same_time_the_last_received_stays(
+    api, admin, clock
+):
+    for number in range(5):
+        case = CASE | {"external_id": f"case-{number}"}
+        for status in ("New", "Closed"):
+            await keep(api, clock, case | {"status": status})
+            clock.advance(minutes=5)
+        paths = [f"{PATH}/{2 * number + place}/retry" for place in (2, 1)]
+        answers = await asyncio.gather(*(admin.send("POST", path) for path in paths))
+        assert [answer.status for answer in answers] == [200, 200]
+    assert await stored(api, incidents.c.status) == [("Closed",)] * 5
 
 
 @on_sqlite

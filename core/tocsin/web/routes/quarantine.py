@@ -137,7 +137,6 @@ def retry_quarantined_records(connection: Connection, call: RequestContext) -> R
     pushes = [push for push in outcomes.values() if isinstance(push, MappedPush)]
     done: list[tuple[MappedPush, RetryResult]] = []
     marked: set[int] = set()
-    # the order also avoids deadlocks between two requests
     for place, push in enumerate(sorted(pushes, key=lambda push: push.order)):
         if push.record.id in marked:  # with another record of the same request
             continue
