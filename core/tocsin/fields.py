@@ -74,13 +74,18 @@ WholeNumber = BeforeValidator(_to_whole_number)
 """Accepts an integer in any notation, because JSON does not distinguish 7.0 from 7."""
 
 LONGEST_QUERY = 20_000
+NOT_BLANK = r"^[^\x00]*[^\x00\s][^\x00]*$"
+"""Pattern of text that is not blank, without NUL, which PostgreSQL does not store."""
 QueryText = Annotated[
     str,
     StringConstraints(
-        strip_whitespace=True, min_length=1, max_length=LONGEST_QUERY, pattern=r"^[^\x00]*$"
+        strip_whitespace=True,
+        min_length=1,
+        max_length=LONGEST_QUERY,
+        pattern=NOT_BLANK,
     ),
 ]
-"""The question of an investigation, as text."""
+"""The question of an investigation, as text that is not blank."""
 
 
 FileOnly = BeforeValidator(_refuse_over_http)

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from tocsin.durations import parse_iso_duration
+from tocsin.fields import NOT_BLANK
 from tocsin.model import Json
 from tocsin.stops import MAX_DURATION, StopKind
 from tocsin.web.parsing import BodyModel, ResponseModel
@@ -41,7 +42,7 @@ class StopChange(BodyModel):
         Annotated[
             str,
             StringConstraints(
-                strip_whitespace=True, min_length=1, max_length=1000, pattern=r"^[^\x00]*$"
+                strip_whitespace=True, min_length=1, max_length=1000, pattern=NOT_BLANK
             ),
         ]
         | None

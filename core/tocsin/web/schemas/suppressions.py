@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from tocsin.fields import NOT_BLANK
 from tocsin.model import Json
 from tocsin.registry import NAME_PATTERN
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
@@ -52,9 +53,7 @@ class NewSuppressionRule(BodyModel):
     owner: Name = Field(description="Person or team responsible for the rule.")
     reason: Annotated[
         str,
-        StringConstraints(
-            strip_whitespace=True, min_length=1, max_length=1000, pattern=r"^[^\x00]*$"
-        ),
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=NOT_BLANK),
     ]
     ends_at: Timestamp = Field(description="When the rule ends, at most 366 days from now.")
     provider: Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)] | None = (

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
-from tocsin.fields import WholeNumber, any_case
+from tocsin.fields import NOT_BLANK, WholeNumber, any_case
 from tocsin.incidents import MAX_LABELS
 from tocsin.model import DispositionSource, IncidentDisposition, Json, Vocabulary
 from tocsin.web.parsing import BodyModel, QueryModel, ResponseModel
@@ -194,7 +194,7 @@ class NewComment(BodyModel):
     text: Annotated[
         str,
         StringConstraints(
-            strip_whitespace=True, min_length=1, max_length=MAX_COMMENT, pattern=r"^[^\x00]*$"
+            strip_whitespace=True, min_length=1, max_length=MAX_COMMENT, pattern=NOT_BLANK
         ),
     ] = Field(description="Text of the comment.")
 
