@@ -93,7 +93,7 @@ async def _retry_several(
     api: ServiceApi, records: Sequence[int]
 ) -> tuple[list[dict[str, Any]], OperatorError | None]:
     """Return the results, and the error that prevented further ones if there is one."""
-    path, results = admin_path("quarantine", "retry"), list[dict[str, Any]]()
+    path, results = admin_path("quarantine-retries"), list[dict[str, Any]]()
     for start in range(0, len(records), MAX_RETRIED):
         chosen = records[start : start + MAX_RETRIED]
         try:

@@ -327,7 +327,7 @@ CALLS = [
     ("GET", "/api/admin/quarantine", {}),
     ("GET", "/api/admin/quarantine/{record_id}", {}),
     ("POST", "/api/admin/quarantine/{record_id}/retry", {}),
-    ("POST", "/api/admin/quarantine/retry", {"json": {"records": [1]}}),
+    ("POST", "/api/admin/quarantine-retries", {"json": {"records": [1]}}),
     ("POST", "/api/admin/suppressions", {"json": NewSuppressionRule.EXAMPLE | {"name": "soar"}}),
     ("GET", "/api/admin/suppressions", {}),
     ("GET", "/api/admin/suppressions/{name}", {}),

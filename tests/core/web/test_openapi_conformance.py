@@ -95,6 +95,7 @@ MENDED: dict[str, dict[str, Any]] = {
         "ends_at": "2026-12-01T00:00:00Z",
         "title": "Port scan*",
         "cidr": None,
+        "provider": BACKFILL["provider"],
     },
 }
 # A deleted credential can still be read: it is disabled, and stays for the record

@@ -240,7 +240,7 @@ async def test_several_records_are_retried_at_once(api, admin, use):
     await push(api, [{"no": "d", "title": "D"}, {"title": "nameless"}])
     await use(FIXED)
     ids = [1, 2, 3, 4, 2]
-    answer = await admin.ask("POST", f"{PATH}/retry", json={"records": ids})
+    answer = await admin.ask("POST", f"{PATH}-retries", json={"records": ids})
     assert [(each["id"], each["outcome"]) for each in answer["results"]] == [
         (1, "retried"),
         (2, "retried"),
@@ -249,11 +249,11 @@ async def test_several_records_are_retried_at_once(api, admin, use):
     ]
     assert "still cannot be parsed" in answer["results"][2]["detail"]
     assert await stored(api) == ["a", "b", "c", "d"]
-    again = await admin.ask("POST", f"{PATH}/retry", json={"records": [1, 2]})
+    again = await admin.ask("POST", f"{PATH}-retries", json={"records": [1, 2]})
     assert {each["detail"] for each in again["results"]} == {"The record was already retried."}
     assert len(await admin.audited(action="quarantine.retry")) == 1
     for wrong in ([], [0], list(range(1, 52))):
-        await problem(await admin.send("POST", f"{PATH}/retry", json={"records": wrong}), 422)
+        await problem(await admin.send("POST", f"{PATH}-retries", json={"records": wrong}), 422)
 
 
 async def count_stored(api, clock) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import ceil
 
 from aiohttp import web
@@ -55,9 +56,11 @@ async def push_incidents(call: RequestContext) -> Response:
     name = call.path["provider"]
     if not call.services.inbox.has(name):
         raise web.HTTPNotFound
+    refuse = partial(call.services.inbox.refuse, name)
+    require_running(call, refuse)  # its clock may be wrong, so it would not know a signature
     with _count_refusals(call, name):
         is_authentic = await _authenticate(call, name)
-    await require_accepting(call, name, call.services.inbox.refuse)
+    await require_enabled(call, name, refuse)
     with _count_refusals(call, name):
         result = await _receive(call, name, is_authentic=is_authentic)
     counts = result.counts
@@ -73,27 +76,23 @@ async def push_incidents(call: RequestContext) -> Response:
     )
 
 
-async def require_accepting(
-    call: RequestContext,
-    name: str,
-    refuse: Callable[[str, PushRefusal], object] = lambda _name, _refusal: None,
+def require_running(
+    call: RequestContext, refuse: Callable[[PushRefusal], object] = lambda _: None
 ) -> None:
-    """Raise ProblemError (503) if the node is suspended or a person has disabled the provider.
-
-    `refuse` counts the refusal.
-    """
-    require_running(call, lambda: refuse(name, PushRefusal.SUSPENDED))
-    if (delay := await call.services.inbox.find_retry_delay(name)) is not None:
-        refuse(name, PushRefusal.STOPPED)
-        seconds = max(1, ceil(delay.total_seconds()))
-        raise PROVIDER_STOPPED.error({"Retry-After": str(seconds)}, seconds=seconds)
-
-
-def require_running(call: RequestContext, refuse: Callable[[], object] = lambda: None) -> None:
     """Raise ProblemError (503) if the node is suspended; `refuse` counts the refusal."""
     if (reason := call.services.node.suspension) is not None:
-        refuse()
+        refuse(PushRefusal.SUSPENDED)
         raise NODE_SUSPENDED.error(_SUSPENDED_RETRY, reason=reason)
+
+
+async def require_enabled(
+    call: RequestContext, name: str, refuse: Callable[[PushRefusal], object] = lambda _: None
+) -> None:
+    """Raise ProblemError (503) if a person has disabled the provider; `refuse` counts it."""
+    if (delay := await call.services.inbox.find_retry_delay(name)) is not None:
+        refuse(PushRefusal.STOPPED)
+        seconds = max(1, ceil(delay.total_seconds()))
+        raise PROVIDER_STOPPED.error({"Retry-After": str(seconds)}, seconds=seconds)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from tocsin.web.record_problems import (
     RECORD_NOT_RETRIED,
 )
 from tocsin.web.routes.incidents import parse_number
-from tocsin.web.routes.push import require_accepting, require_running
+from tocsin.web.routes.push import require_enabled, require_running
 from tocsin.web.schemas.quarantine import (
     LIST,
     QuarantinedRecord,
@@ -57,7 +57,8 @@ async def map_record(call: RequestContext) -> MappedPush:
     row = await _load(call, parse_number(call.path["record_id"]))
     if row is None:
         raise QUARANTINED_RECORD_NOT_FOUND.error()
-    await require_accepting(call, row.provider)
+    require_running(call)
+    await require_enabled(call, row.provider)
     try:
         return await call.services.inbox.map_again(row)
     except RetryRefusedError as error:
@@ -194,7 +195,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="POST",
-        path=f"{_QUARANTINE}/retry",
+        path=f"{_QUARANTINE}-retries",
         access=AccessRole.ADMIN,
         role=ConsoleRole.OPERATOR,
         summary="Retry several pushed records that could not be parsed",
