@@ -136,7 +136,7 @@ async def test_the_version_that_was_received_last_stays(api, admin, clock, tries
     await keep(api, clock, CASE | {"external_id": "case-18"})
     for records in tries:
         clock.advance(minutes=5)
-        answer = await admin.ask("POST", f"{PATH}/retry", json={"records": records})
+        answer = await admin.ask("POST", f"{PATH}-retries", json={"records": records})
         assert {each["outcome"] for each in answer["results"]} == {"retried"}
     found = await stored(api, incidents.c.status)
     assert ("Closed",) in found
@@ -177,7 +177,7 @@ async def test_a_record_that_cannot_be_stored_does_not_affect_the_others(api, ad
     await api.services.database.write(occupy)
     await keep(api, clock)
     await keep(api, clock, CASE | {"external_id": "case-18", "title": "Other"})
-    answer = await admin.ask("POST", f"{PATH}/retry", json={"records": [1, 2]})
+    answer = await admin.ask("POST", f"{PATH}-retries", json={"records": [1, 2]})
     assert [each["outcome"] for each in answer["results"]] == ["refused", "retried"]
     refusal = await problem(await admin.send("POST", RETRY), 409)
     assert refusal["detail"] == answer["results"][0]["detail"]
@@ -203,12 +203,12 @@ async def test_a_stopped_provider_or_a_suspended_node_retries_nothing(api, admin
     await keep(api, clock)
     api.services.node.suspension = "the clock is wrong"
     await problem(await admin.send("POST", RETRY), 503)
-    await problem(await admin.send("POST", f"{PATH}/retry", json={"records": [1]}), 503)
+    await problem(await admin.send("POST", f"{PATH}-retries", json={"records": [1]}), 503)
     api.services.node.suspension = None
     order = StopOrder(by="ana", until=None, reason=None)
     await api.services.database.write(begin_stop, StopKind.PROVIDER, PUSHED, order, clock.now())
     await problem(await admin.send("POST", RETRY), 503)
-    answer = await admin.ask("POST", f"{PATH}/retry", json={"records": [1]})
+    answer = await admin.ask("POST", f"{PATH}-retries", json={"records": [1]})
     [result] = answer["results"]
     assert (result["outcome"], "disabled the provider" in result["detail"]) == ("refused", True)
     assert await stored(api, func.count(incidents.c.number)) == [(0,)]

@@ -170,7 +170,8 @@ def store_batch(
     for change in (*new, *changed):
         change.values |= {"updated_at": now, "alert_count": change.alert_count}
     events = judge_alerts([*new, *changed], policy, now)
-    quarantine_rejected(connection, key, batch, now, redactor=redactor)
+    if any(received.rejected or received.further_rejected for received in batch):
+        quarantine_rejected(connection, key, batch, now, redactor=redactor)
     if ages := policy.refresh_after:
         names = find_incidents_to_refresh(batch, changes, ages, now, past=past)
         schedule_refreshes(connection, key.provider, names, ages[0], now)
