@@ -79,10 +79,7 @@ NOT_BLANK = r"^[^\x00]*[^\x00\s][^\x00]*$"
 QueryText = Annotated[
     str,
     StringConstraints(
-        strip_whitespace=True,
-        min_length=1,
-        max_length=LONGEST_QUERY,
-        pattern=NOT_BLANK,
+        strip_whitespace=True, min_length=1, max_length=LONGEST_QUERY, pattern=NOT_BLANK
     ),
 ]
 """The question of an investigation, as text that is not blank."""

@@ -66,12 +66,10 @@ def run(command: Callable[[], object]) -> None:
         command()
     except OperatorError as error:
         _exit(error)
-    except Exception as error:
-        from tocsin.store import describe_fault, find_fault
+    except Exception as error:  # noqa: BLE001 - raised again if it is no fault
+        from tocsin.store import require_fault
 
-        if find_fault(error) is None:
-            raise
-        _exit(describe_fault(error))
+        _exit(require_fault(error))
 
 
 def _print_traceback(

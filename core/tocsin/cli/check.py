@@ -48,15 +48,14 @@ from tocsin.store import (
     Database,
     HeadFile,
     check_schema,
-    describe_fault,
     describe_offset,
-    find_fault,
     find_missing_limits,
     identify_location,
     is_sqlite,
     measure_offset,
     open_database,
     parse_urls,
+    require_fault,
     require_writable,
     sqlite_file,
 )
@@ -218,10 +217,8 @@ async def _report_writability(database: Database, report: CheckReport) -> None:
     """Report a fault that keeps the database from accepting writes."""
     try:
         await require_writable(database)
-    except Exception as error:
-        if find_fault(error) is None:
-            raise
-        report.fail("database", str(describe_fault(error)))
+    except Exception as error:  # noqa: BLE001 - raised again if it is no fault
+        report.fail("database", str(require_fault(error)))
 
 
 async def _report_partitions(database: Database, report: CheckReport) -> None:

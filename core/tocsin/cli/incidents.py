@@ -194,8 +194,7 @@ def detections(
     """List detection rules by number of false positives.
 
     Counts only incidents that have a disposition. Alerts without a rule are listed by their title.
-    Requires an API key with the scope
-    `incidents:read`.
+    Requires an API key with the scope `incidents:read`.
     """
     path = f"{INCIDENTS_PATH}/detections"
     query = {"timespan": timespan, "provider": provider, "limit": limit}

@@ -32,8 +32,8 @@ from tocsin.store.faults import (
     DatabaseFault,
     DatabaseReplaced,
     UnusableDatabaseError,
-    describe_fault,
     find_fault,
+    require_fault,
 )
 from tocsin.store.files import hold_lock, make_private_folder
 from tocsin.store.head_file import HeadFile, StoredHead
@@ -200,7 +200,6 @@ __all__ = [
     "count_matching",
     "count_others",
     "create_schema",
-    "describe_fault",
     "describe_offset",
     "digest_value",
     "drop_month",
@@ -259,6 +258,7 @@ __all__ = [
     "record_events_kept_from",
     "record_heartbeat",
     "remove_clock",
+    "require_fault",
     "require_replayed",
     "require_writable",
     "restart_sequences",

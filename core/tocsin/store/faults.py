@@ -174,3 +174,10 @@ def describe_fault(error: BaseException) -> OperatorError:
             f"the database cannot be used: {reason}; check TOCSIN_DATABASE_URL and TOCSIN_DATA_DIR"
         )
     return UnusableDatabaseError(reason, fault)
+
+
+def require_fault(error: Exception) -> OperatorError:
+    """Return the operator error for a fault of the database; raises any other error again."""
+    if find_fault(error) is None:
+        raise error
+    return describe_fault(error)

